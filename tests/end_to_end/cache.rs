@@ -1,14 +1,20 @@
-//! Tests of the object cache as a process: what it has stored is there again after any stop.
+//! Tests of the object cache as a process and of its commands: what it has stored is there again after any
+//! stop.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use net::clock;
+use net::server::{Limits, bind};
+use net::shutdown::Shutdown;
 
+use crate::certificates::Authority;
 use crate::harness::{PATIENCE, Running, harvest, run, run_ok, texts, write};
 
 /// An origin that counts the requests for each path.
@@ -19,10 +25,20 @@ struct Origin {
 
 /// Returns the body at a path; its length differs from path to path.
 fn body(path: &str) -> String {
-    let number: usize = path.trim_start_matches("/o").parse().unwrap();
+    page(path).unwrap()
+}
+
+/// Returns the page at a path, if there is one.
+fn page(path: &str) -> Option<String> {
+    if path == "/" {
+        return Some(
+            "<title>All</title><a href=o1>1</a> <a href=o2>2</a> <a href=o3>3</a>".to_owned(),
+        );
+    }
+    let number: usize = path.strip_prefix("/o")?.parse().ok()?;
     // One is too long for memory.
     let count = if number == 100 { 700_000 } else { 1 + number * 37 % 4_000 };
-    format!("{path} ").repeat(count)
+    Some(format!("{path} ").repeat(count))
 }
 
 impl Origin {
@@ -59,10 +75,13 @@ fn serve(mut stream: TcpStream, asked: &Mutex<BTreeMap<String, usize>>) -> std::
         }
     }
     *asked.lock().unwrap().entry(path.clone()).or_default() += 1;
-    let body = body(&path);
-    let head =
-        "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nConnection: close\r\nContent-Length:";
-    write!(stream, "{head} {}\r\n\r\n{body}", body.len())
+    let (status, body) = page(&path).map_or(("404 Not Found", String::new()), |it| ("200 OK", it));
+    let head = format!(
+        "HTTP/1.1 {status}\r\nCache-Control: max-age=3600\r\nContent-Type: text/html\r\n\
+         Connection: close\r\nContent-Length: {}",
+        body.len()
+    );
+    write!(stream, "{head}\r\n\r\n{body}")
 }
 
 struct Cache {
@@ -85,12 +104,16 @@ impl Cache {
         get(&self.proxy, origin, path).unwrap()
     }
 
+    fn status(&self) -> serde_json::Value {
+        let status = run_ok(["cache", "status", "--json", "-c", text(&self.settings)]);
+        serde_json::from_str(&status).unwrap()
+    }
+
     /// Waits until so many objects are on disk.
     fn has(&self, count: u64) {
         let end = clock::monotonic() + PATIENCE;
         loop {
-            let status = run_ok(["cache", "status", "--json", "-c", text(&self.settings)]);
-            let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+            let status = self.status();
             if status["disk_objects"] == count {
                 return;
             }
@@ -122,10 +145,15 @@ fn text(path: &Path) -> &str {
 }
 
 fn settings(folder: &Path) {
+    settings_with(folder, "disk_bytes = '64 MiB'\nlisten = '127.0.0.1:0'", "");
+}
+
+/// Writes settings with these lines at the top, and these in `[access]` or after it.
+fn settings_with(folder: &Path, top: &str, access: &str) {
     let admin = crate::daemons::free_port();
     let text = format!(
-        "listen = '127.0.0.1:0'\nadmin_listen = '127.0.0.1:{admin}'\ndata = 'data'\nname = 'c'\n\
-         memory_bytes = '1 MiB'\ndisk_bytes = '64 MiB'\naccess_log = 'access.log'\n[access]\nallow_private = true\n"
+        "{top}\nadmin_listen = '127.0.0.1:{admin}'\ndata = 'data'\nname = 'c'\n\
+         memory_bytes = '1 MiB'\naccess_log = 'access.log'\n[access]\nallow_private = true\n{access}\n"
     );
     write(folder, "cache.toml", text);
 }
@@ -231,4 +259,235 @@ fn what_a_cache_does_is_told_and_what_it_has_is_listed_and_removed() {
         let (_, err) = texts(&output);
         assert!(!output.status.success() && err.contains(expected), "{command}: {err}");
     }
+}
+
+#[test]
+fn a_kill_costs_what_came_in_the_last_seconds_at_most() {
+    const SAFE_AFTER: Duration = Duration::from_secs(5);
+    const LOST_BYTES_MAX: usize = 64 << 20;
+    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
+    settings_with(folder.path(), "disk_bytes = '2 GiB'\nlisten = '127.0.0.1:0'", "");
+    let mut cache = Cache::start(folder.path());
+    let lasting = SAFE_AFTER + Duration::from_millis(fastrand::u64(500..3_000));
+    let (end, killed) = (clock::monotonic() + lasting, AtomicBool::new(false));
+    // Two clients fetch what nobody has asked for, until the cache is killed.
+    let fetched: Vec<(String, Instant)> = thread::scope(|scope| {
+        let (proxy, origin, killed) = (cache.proxy.as_str(), &origin, &killed);
+        let fetching = |from: usize| {
+            scope.spawn(move || {
+                let paths = (from..).step_by(2).map(|it| format!("/o{it}"));
+                let fetched = paths.map_while(|path| {
+                    get(proxy, origin, &path).map(|_| (path, clock::monotonic()))
+                });
+                let all: Vec<_> = fetched.collect();
+                assert!(killed.load(Ordering::SeqCst), "it ended too early");
+                all
+            })
+        };
+        let clients = [fetching(1_000), fetching(1_001)];
+        thread::sleep(end.saturating_duration_since(clock::monotonic()));
+        killed.store(true, Ordering::SeqCst);
+        cache.running.stop("KILL");
+        clients.into_iter().flat_map(|it| it.join().unwrap()).collect()
+    });
+    let killed_at = clock::monotonic();
+    let cache = Cache::start(folder.path());
+    let (mut lost, mut old) = (Vec::new(), 0);
+    for (path, at) in &fetched {
+        let is_old = SAFE_AFTER < killed_at.duration_since(*at);
+        old += usize::from(is_old);
+        if !cache.get(&origin, path).contains("; hit") {
+            assert!(
+                !is_old,
+                "{path} is lost, which came {:?} before",
+                killed_at.duration_since(*at)
+            );
+            lost.push(path);
+        }
+    }
+    let bytes: usize = lost.iter().map(|it| body(it).len()).sum();
+    println!(
+        "{} objects came, {old} of them long before; {} are lost: {bytes} bytes",
+        fetched.len(),
+        lost.len()
+    );
+    assert!(0 < old && old < fetched.len() && bytes <= LOST_BYTES_MAX, "{bytes} bytes are lost");
+}
+
+/// Serves a page over TLS until the value is dropped.
+struct Secure {
+    url: String,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Secure {
+    fn start(authority: &Authority, folder: &Path) -> Self {
+        let (certificate, key) = authority.write(folder, "origin", &["localhost"]);
+        let files = net::tls::ServerFiles { certificate, key, client_ca: None };
+        let limits =
+            Limits { tls: Some(net::tls::Server::open(files).unwrap()), ..Limits::default() };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let listener = runtime.block_on(bind("127.0.0.1:0".parse().unwrap())).unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let service = tower::service_fn(|request: http::Request<net::body::Body>| {
+            let is_there = request.uri().path() == "/page";
+            let response = http::Response::builder()
+                .status(if is_there { 200 } else { 404 })
+                .header("cache-control", "max-age=3600")
+                .body(net::body::full("a page\n"));
+            std::future::ready(Ok::<_, std::convert::Infallible>(response.unwrap()))
+        });
+        runtime.spawn(net::server::serve(listener, service, limits, Shutdown::new()));
+        Self { url, _runtime: runtime }
+    }
+}
+
+#[test]
+fn an_object_is_got_by_http_and_https_and_kept() {
+    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
+    let authority = Authority::new("of the web");
+    write(folder.path(), "ca.pem", &authority.pem);
+    let (secure, port) = (Secure::start(&authority, folder.path()), crate::daemons::free_port());
+    authority.write(folder.path(), "cache", &["localhost"]);
+    let plain = format!("listen = '127.0.0.1:{port}'");
+    let secret = format!("{plain}\nbase_url = 'https://localhost:{port}/'");
+    let files = "[tls]\ntrust = 'ca.pem'";
+    for (top, tls) in [
+        (plain, files.to_owned()),
+        // Clients speak TLS to it, too.
+        (secret, format!("{files}\ncertificate = 'cache.pem'\nkey = 'cache.key'")),
+    ] {
+        settings_with(folder.path(), &top, &tls);
+        let settings = folder.path().join("cache.toml");
+        let checked = run_ok(["cache", "check", "-c", text(&settings)]);
+        assert!(checked.contains("no mistakes"), "{checked}");
+        let mut running = Running::start(harvest(["cache", "run", "-c", text(&settings)]));
+        running.line_with("cache runs");
+        let got = |url: &str| {
+            let output = run(["cache", "get", "-c", text(&settings), url]);
+            let (out, err) = texts(&output);
+            (output.status.success(), out, err)
+        };
+        let pages = [format!("{}/o7", origin.base), format!("{}/page", secure.url)];
+        let bodies = [body("/o7"), "a page\n".to_owned()];
+        for (url, expected) in pages.iter().zip(bodies) {
+            for how in ["fwd=uri-miss; fwd-status=200; stored", "hit; ttl="] {
+                let (is_ok, out, err) = got(url);
+                assert!(is_ok && out == expected, "{url}: {err}");
+                assert!(err.contains(&format!("cache-status: \"c\"; {how}")), "{url}: {err}");
+            }
+            run_ok(["cache", "purge", "-c", text(&settings), url]);
+        }
+        let (is_ok, out, err) = got(&format!("{}/nothing", secure.url));
+        assert!(!is_ok && out.is_empty() && err.contains("404"), "{out} {err}");
+        running.stop("TERM");
+    }
+}
+
+#[test]
+fn mistakes_are_named_and_new_settings_hold_at_once() {
+    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
+    let wrong = write(
+        folder.path(),
+        "wrong.toml",
+        "memory_bytes = '1 B'\n[access]\ndestinations = ['*.a']\n",
+    );
+    let output = run(["cache", "check", "-c", text(&wrong)]);
+    let (_, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    for place in ["wrong.toml:1:", "wrong.toml:3:"] {
+        assert!(err.contains(place), "{place}: {err}");
+    }
+
+    settings(folder.path());
+    let mut cache = Cache::start(folder.path());
+    cache.get(&origin, "/o1");
+    let got = || {
+        let mut stream = TcpStream::connect(&cache.proxy).unwrap();
+        let text =
+            format!("GET {}/o1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", origin.base);
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(got().starts_with("HTTP/1.1 200 "));
+    let before = std::fs::read_to_string(&cache.settings).unwrap();
+    write(folder.path(), "cache.toml", format!("{before}destinations = ['example.org']\n"));
+    cache.running.signal("HUP");
+    cache.running.line_with("settings read again");
+    let refused = got();
+    assert!(
+        refused.starts_with("HTTP/1.1 403 ") && refused.contains("`destinations`"),
+        "{refused}"
+    );
+    // With a mistake in them, those that hold stay.
+    write(folder.path(), "cache.toml", format!("{before}destinations = 7\n"));
+    cache.running.signal("HUP");
+    cache.running.line_with("the old settings stay");
+    assert!(got().starts_with("HTTP/1.1 403 "));
+    write(folder.path(), "cache.toml", before);
+    cache.running.signal("HUP");
+    cache.running.line_with("settings read again");
+    assert!(got().starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn without_settings_a_cache_serves_this_machine_at_its_default_ports() {
+    // In a network of its own, where nobody else has the ports.
+    let script = "ip link set lo up && \"$0\" cache run & pid=$!\n\
+                  until \"$0\" cache status >/dev/null 2>&1; do kill -0 $pid || exit 1; done\n\
+                  \"$0\" cache status; cat /proc/net/tcp; ls \"$XDG_DATA_HOME/harvest/cache\"\n\
+                  kill $pid; wait $pid\n";
+    let data = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new("unshare")
+        .args(["-rn", "sh", "-c", script, env!("CARGO_BIN_EXE_harvest")])
+        .env("XDG_DATA_HOME", data.path())
+        .output()
+        .expect("it needs unshare: apt-get install util-linux");
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out} {err}");
+    assert!(
+        out.contains(" URLs in memory") && err.contains("use http://127.0.0.1:3128"),
+        "{out} {err}"
+    );
+    // Addresses that are listened at, as the system writes them.
+    for address in ["0100007F:0C38", "0100007F:1020"] {
+        assert!(out.contains(&format!("{address} 00000000:0000 0A")), "{out}");
+    }
+    assert_eq!(out.matches(" 00000000:0000 0A ").count(), 2, "nothing else is open: {out}");
+    assert!(out.contains("objects") && out.contains("admin.token"), "{out}");
+}
+
+#[test]
+fn a_gatherer_takes_what_a_cache_has_and_leaves_nothing_in_it() {
+    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
+    settings(folder.path());
+    let cache = Cache::start(folder.path());
+    cache.get(&origin, "/o1");
+    cache.get(&origin, "/o2");
+    cache.has(2);
+    let admin = crate::daemons::free_port();
+    let gatherer = format!(
+        "name = 'Orchard'\nlisten = '127.0.0.1:0'\nadmin_listen = '127.0.0.1:{admin}'\ndata = 'gathered'\n\
+         [[root]]\nurl = '{}/'\nproxy = 'http://{}'\n",
+        origin.base, cache.proxy
+    );
+    let file = write(folder.path(), "gatherer.toml", gatherer);
+    let _running = Running::start(harvest(["gatherer", "run", "-c", text(&file)]));
+    let end = clock::monotonic() + PATIENCE;
+    loop {
+        let output = run(["gatherer", "status", "-c", text(&file), "--json"]);
+        let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+        if status.as_ref().is_some_and(|it| it["objects"] == 4) {
+            break;
+        }
+        assert!(clock::monotonic() < end, "{status:#?} {}", texts(&output).1);
+    }
+    let asked = origin.asked.lock().unwrap().clone();
+    let times = |path: &str| asked.get(path).copied().unwrap_or_default();
+    assert_eq!([times("/o1"), times("/o2"), times("/o3"), times("/")], [1; 4], "{asked:?}");
+    let status = cache.status();
+    assert_eq!(status["answers"]["hit"], 2, "{status:#}");
+    assert_eq!((&status["disk_objects"], &status["objects"]), (&2.into(), &2.into()), "{status:#}");
 }
