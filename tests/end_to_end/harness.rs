@@ -1,7 +1,8 @@
 //! The test harness: starts and ends the binary, reads its output, and sends it HTTP requests.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -134,8 +135,18 @@ impl Running {
 
     /// Sends the signal, and waits for the end, at most [`STOPPED_WITHIN`].
     pub(crate) fn stop(&mut self, signal: &str) -> ExitStatus {
-        let start = clock::monotonic();
         self.signal(signal);
+        self.end()
+    }
+
+    /// Types keys into the terminal of a process, whose standard input is a pipe.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end, at most [`STOPPED_WITHIN`].
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let start = clock::monotonic();
         let status = self.child.wait().unwrap();
         let took = start.elapsed();
         assert!(took < STOPPED_WITHIN, "took {took:?} to stop");
@@ -161,6 +172,24 @@ pub(crate) fn try_ask(
     url: &str,
     headers: &[(&str, &str)],
 ) -> std::io::Result<(u16, String, Vec<u8>)> {
+    send(method, url, headers, "")
+}
+
+/// Sends a form that has one field, as a page does; returns the status and the answer's head.
+pub(crate) fn post(url: &str, field: (&str, &str), headers: &[(&str, &str)]) -> (u16, String) {
+    let kind = ("Content-Type", "application/x-www-form-urlencoded");
+    let value: String = field.1.bytes().map(|it| format!("%{it:02X}")).collect();
+    let headers: Vec<_> = headers.iter().copied().chain([kind]).collect();
+    let (status, head, _) = send("POST", url, &headers, &format!("{}={value}", field.0)).unwrap();
+    (status, head)
+}
+
+fn send(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<(u16, String, Vec<u8>)> {
     let rest = url.strip_prefix("http://").unwrap();
     let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     let mut stream = TcpStream::connect(host)?;
@@ -169,7 +198,7 @@ pub(crate) fn try_ask(
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
-    request.push_str("Content-Length: 0\r\n\r\n");
+    request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
@@ -245,6 +274,23 @@ pub(crate) fn write(root: &Path, name: &str, content: impl AsRef<[u8]>) -> PathB
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, content).unwrap();
     path
+}
+
+/// Returns a text of more than 5 MB, with `sentence` in line 60,002.
+pub(crate) fn long_text(sentence: &str) -> String {
+    let mut text = String::with_capacity(6 << 20);
+    for line in 0..90_000 {
+        let apples = line % 977;
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(text, "line {line} tells of barrels, presses and of apples number {apples}");
+        if line == 60_000 {
+            text += sentence;
+            text.push('\n');
+        }
+    }
+    assert!(5_000_000 < text.len());
+    text
 }
 
 /// Writes a small tree with one object for each of several summarizers.

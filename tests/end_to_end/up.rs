@@ -1,12 +1,12 @@
 //! Tests of `harvest up`: one command gathers, streams, collects, searches and watches.
 
-use std::fmt::Write as _;
 use std::fs;
 
 use net::clock;
 
 use crate::harness::{
-    FOUND_WITHIN, Running, harvest, run_ok, search, small_tree, total, wait_for_total, write,
+    FOUND_WITHIN, Running, ask, harvest, long_text, run_ok, search, small_tree, total,
+    wait_for_total, write,
 };
 
 fn up(tree: &std::path::Path, data: &std::path::Path) -> Running {
@@ -137,20 +137,7 @@ fn two_instances_run_side_by_side() {
 #[test]
 fn a_phrase_deep_in_a_long_document_is_found_where_it_stands() {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut text = String::with_capacity(6 << 20);
-    for line in 0..90_000 {
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "line {line} tells of barrels, presses and of apples number {}",
-            line % 977
-        );
-        if line == 60_000 {
-            text += "here the marzipan inspector resigned at last\n";
-        }
-    }
-    assert!(5_000_000 < text.len());
-    write(tree.path(), "long.txt", &text);
+    write(tree.path(), "long.txt", long_text("here the marzipan inspector resigned at last"));
     let mut running = up(tree.path(), data.path());
     let page = running.gathered_url();
     wait_for_total(&page, "\"marzipan inspector resigned\"", 1);
@@ -162,5 +149,37 @@ fn a_phrase_deep_in_a_long_document_is_found_where_it_stands() {
     assert_eq!(total(&page, "\"number 976 line\""), 1);
     assert_eq!(total(&page, "\"apples barrels\""), 0, "no phrase of words that stand apart");
     assert!(!data.path().join("broker").exists(), "everything is stored once");
+    assert!(running.stop("INT").success());
+}
+
+#[test]
+fn an_excerpt_of_a_page_is_its_text_and_not_its_menu() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = |name: &str| format!("<li><a href='{name}.html'>{name}</a></li>");
+    let menu: String = ["Home", "Cider", "Presses", "Barrels", "Contact"].map(link).concat();
+    let text = "Fill the barrels with cider, and let the presses rest.";
+    let page = |frame: &str| format!("<html><title>Cellar</title><body>{frame}</body></html>");
+    for (name, frame) in [
+        ("list.html", format!("<ul>{menu}</ul><h1>Cellar</h1><p>{text}</p>")),
+        ("nav.html", format!("<nav><ul>{menu}</ul></nav><div><p>{text}</p></div>")),
+        ("main.html", format!("<div>{menu}</div><main><p>{text}</p></main><footer>Cider</footer>")),
+    ] {
+        write(tree.path(), name, page(&frame));
+    }
+    write(tree.path(), "ruled.txt", format!("Cellar\n======\n\n{text}\n\n=====\nEnd\n-----\n"));
+    let mut running = up(tree.path(), data.path());
+    let page = running.gathered_url();
+    let url = format!("{}api/search?q=cider+presses+barrels&duplicates=true", page);
+    let (status, _, body) = ask("GET", &url, &[]);
+    assert_eq!(status, 200);
+    let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let hits = answer["hits"].as_array().unwrap();
+    assert_eq!(hits.len(), 4, "{answer}");
+    for hit in hits {
+        let snippet = hit["snippet"].as_str().unwrap();
+        let (before, _) = snippet.split_once(text).unwrap_or_else(|| panic!("{hit}"));
+        assert!(["", "Cellar "].contains(&before), "{hit}");
+        assert!(!snippet.contains("==") && !snippet.contains("--"), "{hit}");
+    }
     assert!(running.stop("INT").success());
 }

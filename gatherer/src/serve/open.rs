@@ -159,5 +159,7 @@ async fn open(
 fn run(program: &str, path: &Path) -> std::io::Result<()> {
     let mut command = tokio::process::Command::new(program);
     command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl-C, and the end of the terminal, are not for what is opened.
+    command.process_group(0);
     command.spawn().map(drop)
 }

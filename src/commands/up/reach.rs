@@ -58,6 +58,8 @@ pub(super) fn open(address: &str) {
     let Some(opener) = opener() else { return };
     let mut command = tokio::process::Command::new(opener);
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Ctrl-C, and the end of the terminal, are not for the browser.
+    command.process_group(0);
     if let Err(error) = command.spawn() {
         tracing::info!(opener, %error, "the page cannot be opened");
     }
