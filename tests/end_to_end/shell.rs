@@ -22,6 +22,35 @@ fn search_answers_in_the_shell() {
     assert_eq!(answer["total"], 2);
     assert_eq!(answer["hits"].as_array().unwrap().len(), 1);
 
+    let by = |more: &[&str]| {
+        run_ok([&["search", "--broker", &page], more, &["pears", "orchards"]].concat())
+    };
+    let all = by(&["--match", "all"]);
+    assert!(all.starts_with("1 object in ") && all.contains("index.html"), "{all}");
+    for best in [by(&[]), by(&["--match", "best"])] {
+        assert!(
+            best.starts_with("1 object in ") && best.contains("and 1 more with some"),
+            "{best}"
+        );
+        let (first, rest) = best.split_once("with some of the words:").unwrap();
+        assert!(first.contains("index.html") && rest.contains("pears.md"), "{best}");
+    }
+    let any = by(&["--match", "any"]);
+    assert!(any.contains("and 1 more with some") && any.contains("pears.md"), "{any}");
+    assert!(!any.contains("with some of the words:"), "they stand anywhere: {any}");
+    let output = run(["search", "pears", "--match", "some", "--broker", &page]);
+    let (_, err) = texts(&output);
+    assert!(!output.status.success() && err.contains("best, all, any"), "{err}");
+    let explained = by(&["--explain", "--limit", "1"]);
+    let why = explained.lines().find_map(|it| it.trim().strip_prefix("score ")).unwrap();
+    let (score, factors) = why.split_once(": ").unwrap();
+    let factors = factors.split(" × ").map(|it| it.split_once(' ').unwrap());
+    let (names, values): (Vec<_>, Vec<f64>) =
+        factors.map(|(name, value)| (name, value.parse::<f64>().unwrap())).unzip();
+    assert_eq!(names, ["words", "title", "name", "near", "standing", "age"]);
+    let product: f64 = values.iter().product();
+    assert!((product - score.parse::<f64>().unwrap()).abs() < product / 20.0, "{why}");
+
     let (_, err) = texts(&run(["search", "pears AND (", "--broker", &page]));
     assert!(err.contains('^'), "a bad query is pointed at:\n{err}");
     assert!(running.stop("INT").success());

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::daemons::{broker_settings, gatherer_settings, url_in};
 use crate::harness::{
-    PATIENCE, Running, harvest, run, run_ok, small_tree, texts, total, wait_for_total, write,
+    PATIENCE, Running, ask, harvest, run, run_ok, search, small_tree, texts, total, wait_for_total,
+    write,
 };
 
 /// A word that only the suppressed document has.
@@ -259,4 +260,45 @@ fn a_brokers_takedown_applies_where_it_is_trusted() {
     let (_first_broker, first_page) = broker(&first, &[(&source.url, true)], as_is);
     wait_for_total(&first_page, "quixotic", 1);
     assert_eq!(total(&first_page, WORD), 0);
+}
+
+#[test]
+fn a_takedown_in_the_folder_of_up_is_gone_from_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, up_data) = (folder.path().join("tree"), folder.path().join("data"));
+    small_tree(&tree);
+    let secret = write(&tree, "secret.txt", format!("Secret\n\nThe {WORD} lies there.\n"));
+    let url = url::Url::from_file_path(fs::canonicalize(&secret).unwrap()).unwrap();
+    let gatherer = up_data.join("gatherer").display().to_string();
+    let up = || {
+        let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0", "--data"]);
+        command.arg(&up_data).arg(&tree);
+        let mut running = Running::start(command);
+        let page = running.gathered_url();
+        (running, page)
+    };
+    let (mut running, page) = up();
+    wait_for_total(&page, WORD, 1);
+    let oid = search(&page, WORD)["hits"][0]["oid"].as_str().unwrap().to_owned();
+    let object = format!("object?oid={}", oid.replace(':', "%3A"));
+    assert_eq!(ask("GET", &format!("{page}{object}"), &[]).0, 200);
+
+    let text =
+        run_ok(["collection", "suppress", &gatherer, url.as_str(), "--reason", "by mistake"]);
+    assert!(text.contains("1 object deleted"), "{text}");
+    wait_for_total(&page, WORD, 0);
+    assert_eq!(ask("GET", &format!("{page}{object}"), &[]).0, 404);
+    // A changed file does not bring it back, neither now nor after the next start.
+    fs::write(&secret, format!("Secret\n\nThe {WORD} lies under the elm.\n")).unwrap();
+    write(&tree, "after.txt", "After\n\nA word of its own: quixotic.\n");
+    wait_for_total(&page, "quixotic", 1);
+    assert_eq!(total(&page, WORD), 0);
+    assert!(running.stop("INT").success());
+    let (mut running, page) = up();
+    wait_for_total(&page, "quixotic", 1);
+    assert_eq!(total(&page, WORD), 0);
+
+    run_ok(["collection", "suppress", &gatherer, url.as_str(), "--lift"]);
+    wait_for_total(&page, WORD, 1);
+    assert!(running.stop("INT").success());
 }

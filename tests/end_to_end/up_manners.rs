@@ -164,5 +164,23 @@ fn a_public_listener_is_warned_of() {
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
     let warning = running.seen_with("warning: everyone who reaches");
     assert!(warning.contains("full texts"), "{warning}");
+    // Without a way to others, the system names no address for them.
+    if has_way_out() {
+        let line = running.seen_with("also at   http://");
+        assert!(line.ends_with("/ from other machines"), "{line}");
+        let elsewhere = line.split_whitespace().find(|it| it.starts_with("http://")).unwrap();
+        let port = url.rsplit(':').next().unwrap();
+        assert!(elsewhere.ends_with(&format!(":{port}")) && elsewhere != url, "{elsewhere} {url}");
+        assert!(!elsewhere.contains("127.0.0.1") && !elsewhere.contains("0.0.0.0"), "{elsewhere}");
+        assert!(page(elsewhere).contains("Search "), "it is reached there, too");
+    } else {
+        println!("this machine has no way to others: which address they use is not tested");
+    }
     assert!(running.stop("INT").success());
+}
+
+/// Returns whether this machine has a default route (IPv4).
+fn has_way_out() -> bool {
+    let routes = fs::read_to_string("/proc/net/route").unwrap();
+    routes.lines().any(|it| it.split_whitespace().nth(1) == Some("00000000"))
 }
