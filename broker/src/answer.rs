@@ -5,6 +5,7 @@
 //!
 //! Sans-I/O.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -338,9 +339,26 @@ pub struct Duplicate {
     /// Its type; empty when unknown.
     #[serde(default)]
     pub r#type: String,
+    /// Last modification, in Unix seconds, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<i64>,
     /// Whether it has not the same content, but nearly the same text: another format or version.
     #[serde(default)]
     pub similar: bool,
+}
+
+impl Duplicate {
+    /// Returns how it stands to the object at `url`, as text for people behind a comma; empty if both
+    /// are the same.
+    pub fn relation(&self, url: &str, modified: Option<i64>) -> &'static str {
+        match self.modified.cmp(&modified) {
+            _ if !self.similar => "",
+            _ if self.url != url => "nearly the same",
+            Ordering::Less => "an older version",
+            Ordering::Greater => "a newer version",
+            Ordering::Equal => "another version",
+        }
+    }
 }
 
 /// An excerpt of an object's text.

@@ -231,9 +231,12 @@ fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
         let _ = writeln!(text, "     {}{excerpt}", style.faint(&place));
     }
     for duplicate in &hit.duplicates {
-        let similar = if duplicate.similar { ", nearly the same" } else { "" };
+        let relation = match duplicate.relation(&hit.url, hit.modified) {
+            "" => String::new(),
+            relation => format!(", {relation}"),
+        };
         let place = style.link(&duplicate.url, &visible(&plain(&duplicate.url)));
-        let _ = writeln!(text, "     also {}{similar}", style.green(&place));
+        let _ = writeln!(text, "     also {}{relation}", style.green(&place));
     }
     if let Some(why) = &hit.reasons {
         let Reasons { words, title, name, near, standing, age } = why;
@@ -285,29 +288,39 @@ mod tests {
 
     use super::*;
 
-    fn check(broker: &str, query: &str, expected: &str) {
-        let broker = Url::parse(broker).unwrap();
-        let matching = None;
-        let query = query.to_owned();
-        let like = query.is_empty().then(|| "http://h/a?b".to_owned());
-        let args = Args {
-            query,
+    fn args(query: &str) -> Args {
+        Args {
+            query: query.to_owned(),
             more: vec![],
-            like,
+            like: query.is_empty().then(|| "http://h/a?b".to_owned()),
             json: true,
             limit: 3,
-            matching,
+            matching: None,
             explain: false,
             broker: None,
-        };
-        assert_eq!(address(&args, &broker).unwrap().as_str(), expected);
+        }
+    }
+
+    fn check(broker: &str, args: &Args, expected: &str) {
+        let broker = Url::parse(broker).unwrap();
+        assert_eq!(address(args, &broker).unwrap().as_str(), expected);
     }
 
     #[test]
     fn the_query_is_encoded_and_the_base_url_kept() {
-        check("http://h:1", "a&b +c", "http://h:1/api/search?q=a%26b+%2Bc&limit=3");
-        check("https://h/search", "x", "https://h/search/api/search?q=x&limit=3");
-        check("http://h", "", "http://h/api/search?q=&limit=3&like=http%3A%2F%2Fh%2Fa%3Fb");
+        check("http://h:1", &args("a&b +c"), "http://h:1/api/search?q=a%26b+%2Bc&limit=3");
+        check("https://h/search", &args("x"), "https://h/search/api/search?q=x&limit=3");
+        let like = "http://h/api/search?q=&limit=3&like=http%3A%2F%2Fh%2Fa%3Fb";
+        check("http://h", &args(""), like);
+    }
+
+    #[test]
+    fn flags_are_sent() {
+        let flagged = Args { matching: Some(Matching::Any), explain: true, ..args("x") };
+        let address = "http://h/api/search?q=x&limit=3&match=any&explain=true";
+        check("http://h", &flagged, address);
+        let shown = Args { json: false, ..args("x") };
+        check("http://h", &shown, "http://h/api/search?q=x&limit=3&facets=false");
     }
 
     #[test]
@@ -350,6 +363,32 @@ mod tests {
         let without_color = Style { color: false, ..Style::TERMINAL };
         let text = render(&answer, without_color);
         assert!(!text.contains("\u{1b}[") && text.contains(&link("file:///b", "/b")), "{text}");
+    }
+
+    #[test]
+    fn a_hit_says_why_it_stands_there_and_what_is_older() {
+        let url = "http://h/a";
+        let other = |url: &str, modified| Duplicate {
+            url: url.to_owned(),
+            modified,
+            similar: true,
+            ..Duplicate::default()
+        };
+        let reasons =
+            Reasons { words: 2.0, title: 1.5, name: 1.0, near: 1.25, standing: 0.8, age: 1.01 };
+        let hit = Hit {
+            url: url.to_owned(),
+            modified: Some(9),
+            duplicates: vec![other(url, Some(5)), other("http://h/a.txt", Some(5))],
+            reasons: Some(reasons),
+            ..Hit::default()
+        };
+        let answer = Answer { total: 1, total_all: 1, hits: vec![hit], ..Answer::default() };
+        let expected = "1 object in 0 ms\n\n  1. \n     http://h/a\n\
+             \x20    also http://h/a, an older version\n\
+             \x20    also http://h/a.txt, nearly the same\n\
+             \x20    score 3.03: words 2.00 × title 1.50 × name 1.00 × near 1.25 × standing 0.80 × age 1.01\n";
+        assert_eq!(render(&answer, Style::PLAIN), expected);
     }
 
     #[test]

@@ -123,8 +123,8 @@ fn hit(
 
 fn duplicate(stored: StoredHit) -> Duplicate {
     let oid = oid_text(&stored.gatherer_id, &stored.url);
-    let StoredHit { url, gatherer, r#type, .. } = stored;
-    Duplicate { url, gatherer, oid, r#type, similar: false }
+    let StoredHit { url, gatherer, r#type, modified, .. } = stored;
+    Duplicate { url, gatherer, oid, r#type, modified, similar: false }
 }
 
 /// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).

@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 
 use oai::crosswalk::LANDING_PAGE;
 use query::Query;
-use query::record::gatherer_name;
+use query::field::Quantity;
+use query::record::{gatherer_name, quantity};
 use serde::Serialize;
 use soif::{Attribute, Record};
 use url::{Url, form_urlencoded};
@@ -144,7 +145,7 @@ impl Related {
         let title = if hit.title.trim().is_empty() { &address } else { &hit.title };
         Self {
             title: shortened(&harmless(title), FACT_CHARS_MAX),
-            r#type: hit.r#type.clone(),
+            r#type: harmless(&hit.r#type).into_owned(),
             summary: summary_address(&hit.oid, results),
         }
     }
@@ -195,6 +196,8 @@ impl ObjectPage {
             (1..=text.parts).contains(&part).then(|| of_part(part))
         };
         let (previous, next) = (beside(-1), beside(1));
+        let itself = (record.url.as_str(), quantity(record, Quantity::Modified));
+        let forms = related.forms.iter().map(|it| DuplicateShown::new(it, itself, &results));
         let (rows, rows_left_out) = rows(&parts.rest());
         let object = ObjectShown {
             title: shortened(&harmless(title.trim()), TITLE_CHARS_MAX),
@@ -209,7 +212,7 @@ impl ObjectPage {
             previous,
             next,
             first: of_part(1),
-            forms: related.forms.iter().map(|it| DuplicateShown::new(it, &results)).collect(),
+            forms: forms.collect(),
             related: related.hits.iter().map(|it| Related::new(it, &results)).collect(),
             like: results.like(oid).address(),
             keywords,

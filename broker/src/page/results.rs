@@ -62,8 +62,8 @@ impl Mistake {
         let lines = error.caret(text);
         let (shown, carets) = lines.split_once('\n').unwrap_or((&lines, ""));
         Self {
-            message: error.message.clone(),
-            shown: shown.to_owned(),
+            message: harmless(&error.message).into_owned(),
+            shown: harmless(shown).into_owned(),
             carets: carets.to_owned(),
             character: text.char_indices().filter(|(at, _)| *at < error.offset).count() + 1,
         }
@@ -134,6 +134,10 @@ struct HitShown {
     gatherer: String,
     snippet: Vec<Piece>,
     text_place: Option<TextPlace>,
+    /// How many of the duplicates are older versions of it, by other gatherers.
+    older: usize,
+    /// Whether all duplicates have its own URL, and other gatherers.
+    is_one_place: bool,
     duplicates: Vec<DuplicateShown>,
 }
 
@@ -146,7 +150,8 @@ pub(super) struct Piece {
 
 #[derive(Debug, Serialize)]
 pub(super) struct DuplicateShown {
-    similar: bool,
+    /// How it stands to the shown object; empty if both are the same.
+    relation: &'static str,
     r#type: String,
     place: DisplayUrl,
     gatherer: String,
@@ -229,7 +234,7 @@ impl Results {
             first_some: if is_best && (first..=last).contains(&some) { some } else { 0 },
             notice: answer.notice.as_ref().map(|it| Mistake::notice(it, text)),
             suggestion: answer.suggestion.as_ref().map(|it| Suggestion {
-                text: it.clone(),
+                text: harmless(it).into_owned(),
                 address: asked.asking(it.clone()).address(),
                 is_shown: answer.respelled,
             }),
@@ -260,6 +265,11 @@ impl HitShown {
         let landing = hit.landing_page.as_deref().map(DisplayUrl::of);
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
         let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
+        let is_of_url = |it: &&Duplicate| it.url == hit.url;
+        let of_url = hit.duplicates.iter().filter(is_of_url);
+        let duplicates = hit.duplicates.iter();
+        let duplicates =
+            duplicates.map(|it| DuplicateShown::new(it, (&hit.url, hit.modified), asked));
         Self {
             title: shortened(&harmless(title), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
@@ -269,23 +279,30 @@ impl HitShown {
             text_place: TextPlace::of(hit),
             summary: summary_address(&hit.oid, asked),
             like: asked.like(hit.oid.clone()).address(),
-            r#type: hit.r#type.clone(),
+            r#type: harmless(&hit.r#type).into_owned(),
             size: hit.size,
             date: hit.modified.and_then(date),
-            gatherer: hit.gatherer.clone(),
+            gatherer: harmless(&hit.gatherer).into_owned(),
             snippet: snippet(&hit.snippet, &hit.description),
-            duplicates: hit.duplicates.iter().map(|it| DuplicateShown::new(it, asked)).collect(),
+            older: of_url.clone().filter(|it| it.similar && it.modified < hit.modified).count(),
+            is_one_place: of_url.count() == hit.duplicates.len(),
+            duplicates: duplicates.collect(),
         }
     }
 }
 
 impl DuplicateShown {
-    pub(super) fn new(duplicate: &Duplicate, asked: &Parameters) -> Self {
+    /// Describes a duplicate of the object at `url`, which was modified then.
+    pub(super) fn new(
+        duplicate: &Duplicate,
+        (url, modified): (&str, Option<i64>),
+        asked: &Parameters,
+    ) -> Self {
         Self {
-            similar: duplicate.similar,
-            r#type: duplicate.r#type.clone(),
+            relation: duplicate.relation(url, modified),
+            r#type: harmless(&duplicate.r#type).into_owned(),
             place: DisplayUrl::of(&duplicate.url),
-            gatherer: duplicate.gatherer.clone(),
+            gatherer: harmless(&duplicate.gatherer).into_owned(),
             summary: summary_address(&duplicate.oid, asked),
         }
     }
@@ -381,7 +398,7 @@ fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
             FacetValue {
                 chosen: asked.filters.contains(&filter),
                 address: asked.toggled(&filter).address(),
-                value: filter.value,
+                value: harmless(&filter.value).into_owned(),
                 count: *count,
             }
         });
@@ -395,7 +412,7 @@ fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
 fn chips(asked: &Parameters) -> Vec<Chip> {
     let chips = asked.filters.iter().map(|filter| Chip {
         facet: label(filter.facet),
-        value: filter.value.clone(),
+        value: harmless(&filter.value).into_owned(),
         address: asked.toggled(filter).address(),
     });
     let like = asked.like.as_ref().map(|it| Chip {

@@ -39,7 +39,7 @@ fn answer() -> Answer {
             gatherer: "Mirror".to_owned(),
             oid: "11:https://mirror.example.net/harvest.html".to_owned(),
             r#type: "HTML".to_owned(),
-            similar: false,
+            ..Duplicate::default()
         }],
         ..hit("https://example.org/papers/harvest.html", "Harvest: a scalable system")
     };
@@ -189,13 +189,47 @@ fn a_hit_outside_the_web_links_to_its_landing_page() {
 }
 
 #[test]
+fn of_one_address_the_newest_is_shown_and_the_page_says_so() {
+    let url = "https://example.org/page";
+    let of = |gatherer: &str, url: &str, modified: Option<i64>| Duplicate {
+        url: url.to_owned(),
+        gatherer: gatherer.to_owned(),
+        modified,
+        similar: true,
+        ..Duplicate::default()
+    };
+    let page = |duplicates: Vec<Duplicate>| {
+        let hits = vec![Hit { modified: Some(86_400), duplicates, ..hit(url, "Page") }];
+        render("q=x", Some(&Answer { total: 1, hits, ..Answer::default() }), None, Home::default())
+    };
+    let newest = "<li>the newest version: ";
+    let html = page(vec![of("North", url, Some(5))]);
+    assert!(html.contains(&format!("{newest}another gatherer has an older one</li>")), "{html}");
+    assert!(html.contains("<summary>Also from one other gatherer</summary>"), "{html}");
+    assert!(html.contains("from <bdi>North</bdi>, an older version ("), "{html}");
+    let html = page(vec![of("North", url, Some(5)), of("South", url, None)]);
+    assert!(html.contains(&format!("{newest}other gatherers have older ones</li>")), "{html}");
+    assert!(html.contains("<summary>Also from 2 other gatherers</summary>"), "{html}");
+    let html = page(vec![of("North", "https://example.org/page.txt", Some(5))]);
+    assert!(!html.contains(newest) && html.contains("Also at one other place"), "{html}");
+    assert!(html.contains("from <bdi>North</bdi>, nearly the same ("), "{html}");
+    let html = page(vec![of("North", url, Some(86_400))]);
+    assert!(!html.contains(newest), "which one is the newest is not known: {html}");
+    let same = Duplicate { similar: false, ..of("North", url, Some(5)) };
+    let html = page(vec![same]);
+    assert!(!html.contains(newest) && html.contains("from <bdi>North</bdi> ("), "{html}");
+}
+
+#[test]
 fn no_field_of_a_hit_can_run() {
-    let evil = || EVIL.to_owned();
+    let odd = "\u{202e}\0";
+    let evil = || format!("{odd}{EVIL}{odd}");
     let duplicate = |url: &str| Duplicate {
         url: url.to_owned(),
         gatherer: evil(),
         oid: evil(),
         r#type: evil(),
+        modified: None,
         similar: true,
     };
     let hit = |url: &str| Hit {
@@ -210,16 +244,16 @@ fn no_field_of_a_hit_can_run() {
         snippet: Snippet {
             text: evil(),
             html: evil(),
-            highlights: vec![(0, 9)],
+            highlights: vec![(0, 13)],
             place: Some(evil()),
         },
-        duplicates: vec![duplicate("javascript:alert(1)"), duplicate(EVIL)],
+        duplicates: vec![duplicate("javascript:alert(1)"), duplicate(&evil())],
         landing_page: Some("javascript:alert(1)".to_owned()),
         ..Hit::default()
     };
     let hits = vec![
         hit("javascript:alert(1)"),
-        hit(EVIL),
+        hit(&evil()),
         hit("data:text/html,<script>"),
         hit("http://h/\"><script>"),
     ];
@@ -240,12 +274,10 @@ fn no_field_of_a_hit_can_run() {
         facets: facets.into(),
     };
     let encoded: String = url::form_urlencoded::byte_serialize(EVIL.as_bytes()).collect();
-    check_harmless(&render(
-        &format!("q=x&type={encoded}&like={encoded}"),
-        Some(&answer),
-        None,
-        Home::default(),
-    ));
+    let asked = format!("q=x&type={encoded}&like={encoded}");
+    let html = render(&asked, Some(&answer), None, Home::default());
+    check_harmless(&html);
+    assert!(!html.contains(['\u{202e}', '\0']), "it changes the direction of text");
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::parameter(EVIL)));
     let error = query::parse("(").unwrap_err();
     check_harmless(&render_wrong(&format!("q={encoded}"), Mistake::query(&error, EVIL)));
@@ -311,10 +343,11 @@ fn no_field_of_an_object_can_run() {
             gatherer: EVIL.to_owned(),
             oid: EVIL.to_owned(),
             r#type: EVIL.to_owned(),
+            modified: None,
             similar: true,
         };
         let title = format!("{EVIL}\u{202e}");
-        let like = Hit { r#type: EVIL.to_owned(), ..hit(EVIL, &title) };
+        let like = Hit { r#type: title.clone(), ..hit(EVIL, &title) };
         let related = Answer { hits: vec![like], forms: vec![twin], ..Answer::default() };
         for part in 1..9 {
             let asked = format!("oid=x&part={part}&q=script+{encoded}&type={encoded}");

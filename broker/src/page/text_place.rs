@@ -3,6 +3,7 @@
 //! Sans-I/O.
 
 use serde::Serialize;
+use web::foreign::harmless;
 
 use super::display_url::DisplayUrl;
 use crate::answer::Hit;
@@ -20,7 +21,8 @@ pub(crate) struct TextPlace {
 impl TextPlace {
     pub(crate) fn of(hit: &Hit) -> Option<Self> {
         let name = hit.snippet.place.clone()?;
-        Some(Self { href: page(&name).and_then(|page| address(hit, page)), name })
+        let href = page(&name).and_then(|page| address(hit, page));
+        Some(Self { href, name: harmless(&name).into_owned() })
     }
 }
 
