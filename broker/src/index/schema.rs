@@ -9,8 +9,9 @@ use tantivy::schema::{
 use super::rank::{self, Factors, FieldWeight};
 use super::words::EXACT;
 
-/// Version of the schema and of the tokenizer; an index of another version is built anew.
-pub(super) const LAYOUT: u32 = 10;
+/// Version of the schema, of the tokenizer and of the standing; an index of another version is built
+/// anew.
+pub(super) const LAYOUT: u32 = 11;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {

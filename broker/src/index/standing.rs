@@ -53,27 +53,15 @@ const TYPES: &[(u64, &[&str])] = &[
             "Mailbox",
         ],
     ),
-    (
-        60,
-        &[
-            "ChangeLog",
-            "Patch",
-            "RCS",
-            "SCCS",
-            "Object",
-            "Binary",
-            "Unknown",
-            "SymbolicLink",
-            "Backup",
-        ],
-    ),
+    (70, &["ChangeLog"]),
+    (60, &["Patch", "RCS", "SCCS", "Object", "Binary", "Unknown", "SymbolicLink", "Backup"]),
 ];
 
 /// Words of a path with their standing, in percent: as a whole part of it, or as the beginning of
 /// the last part before a sign.
 const PARTS: &[(u64, &[&str])] = &[
-    (60, &["changelog", "changes", "copyright", "copying", "license", "licence", "licenses"]),
-    (70, &["test", "tests", "testdata", "testing", "fixture", "fixtures", "__tests__", "mocks"]),
+    (70, &["changelog", "changes", "copyright", "copying", "license", "licence", "licenses"]),
+    (60, &["test", "tests", "testdata", "testing", "fixture", "fixtures", "__tests__", "mocks"]),
     (70, &["node_modules", "vendor", "third_party", "build", "dist", "target", "_sources"]),
     (70, &["genindex", "modindex", "py-modindex", "search", "toc", "sitemap"]),
     (90, &["news", "example", "examples", "sample", "samples", "old", "archive", "attic"]),
@@ -92,14 +80,15 @@ const LEVELS_MAX: usize = 12;
     reason = "a percentage"
 )]
 pub(super) fn standing(record: &Record) -> u64 {
-    let path = path_of(&record.url).to_ascii_lowercase();
+    let root = record.text("Gatherer-Root").unwrap_or_default();
+    let path = place_of(&record.url, &root).to_ascii_lowercase();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let stem = name.split(['.', '-', '_']).next().unwrap_or_default();
-    let folders: Vec<&str> = folders.split('/').filter(|it| !it.is_empty()).collect();
+    let folders: Vec<&str> = folders.split(['/', '#']).filter(|it| !it.is_empty()).collect();
     let is_in = |words: &&(u64, &[&str])| {
         words.1.iter().any(|it| *it == stem || *it == name || folders.contains(it))
     };
-    let part = PARTS.iter().find(is_in).map_or(FULL, |it| it.0);
+    let part = PARTS.iter().filter(is_in).map(|it| it.0).min().unwrap_or(FULL);
     let kind = type_of(record);
     let kind = TYPES.iter().find(|it| it.1.contains(&&*kind)).map_or(FULL, |it| it.0);
     let levels = i32::try_from(folders.len().min(LEVELS_MAX)).unwrap_or_default();
@@ -107,10 +96,21 @@ pub(super) fn standing(record: &Record) -> u64 {
     (standing.round() as u64).clamp(1, FULL)
 }
 
+/// Returns the place of an object among those of its gatherer's root: the part of its URL below that.
+/// The folders on the way to the root, such as `build` or `archive`, say nothing of one beside another.
+fn place_of<'a>(url: &'a str, root: &str) -> &'a str {
+    let is_below = |rest: &&str| root.ends_with('/') || rest.starts_with(['/', '#']);
+    let below = url.strip_prefix(root).filter(|_| !root.is_empty()).filter(is_below);
+    below.map_or_else(|| path_of(url), without_query)
+}
+
 /// Returns the part of a URL behind its host, without the query.
 fn path_of(url: &str) -> &str {
     let behind = url.split_once("://").map_or(url, |(_, it)| it);
-    let path = behind.find('/').and_then(|at| behind.get(at..)).unwrap_or_default();
+    without_query(behind.find('/').and_then(|at| behind.get(at..)).unwrap_or_default())
+}
+
+fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
@@ -154,14 +154,33 @@ mod tests {
     fn a_manual_stands_above_a_change_log_above_nothing() {
         check("http://h/git.html", "HTML", 100);
         check("file:///usr/share/doc/git/html/git.html", "HTML", 95);
-        check("file:///usr/share/doc/git/changelog.Debian.gz", "Text", 58);
+        check("file:///usr/share/doc/git/changelog.Debian.gz", "Text", 67);
         check("file:///usr/share/doc/git/NEWS.gz", "Text", 86);
-        check("file:///a/tests/data/one.html", "HTML", 68);
+        check("file:///a/tests/data/one.html", "HTML", 58);
+        check("file:///a/tests/changelog", "ChangeLog", 59);
         check("http://h/latest/tested.html", "HTML", 99);
         check("http://h/x?/tests/", "HTML", 100);
         check("http://h/a.c", "C", 80);
         check("oai:h:1", "", 100);
         check(&format!("http://h/{}x", "a/".repeat(99)), "HTML", 89);
+    }
+
+    #[test]
+    fn the_way_to_the_root_does_not_count() {
+        let check = |url: &str, root: &str, expected: u64| {
+            let mut record = Record::new("FILE", url);
+            record.push("Gatherer-Root", root);
+            assert_eq!(standing(&record), expected, "{url} below {root}");
+        };
+        let root = "file:///home/ada/build/archive/docs";
+        check("file:///home/ada/build/archive/docs/git.html", root, 100);
+        check("file:///home/ada/build/archive/docs/tests/git.html", root, 59);
+        check("file:///home/ada/build/archive/docs/tests/git.html", "", 56);
+        check("file:///home/ada/build/archive/docs-old/git.html", root, 67);
+        check("http://h/old/a.html?/tests/", "http://h/old/", 100);
+        // A root that is one file or archive.
+        check("file:///old/tests.tar#tests/a", "file:///old/tests.tar", 59);
+        check("file:///old/a", "file:///old/a", 89);
     }
 
     #[test]

@@ -156,23 +156,46 @@ fn keywords_are_no_neighbors() {
 #[test]
 fn the_manual_comes_before_the_change_log_before_the_test() {
     let site = Site::new();
-    let text = [("Partial-Text", "how the harvester works, in all detail")];
+    let text = ("Partial-Text", "how the harvester works, in all detail");
     for (url, kind) in [
-        ("http://a/doc/tests/one.html", "ChangeLog"),
-        ("http://a/doc/changelog", "ChangeLog"),
+        ("http://a/doc/tests/data/tools/one.html", "HTML"),
+        ("http://a/doc/changes.html", "HTML"),
         ("http://a/doc/manual.html", "HTML"),
         ("http://a/doc/harvester.html", "HTML"),
     ] {
-        site.put(url, &[text[0], ("Type", kind), ("MD5", url), ("File-Size", "9")]);
+        site.put(url, &[text, ("Type", kind), ("MD5", url), ("File-Size", "9")]);
     }
     site.apply();
     let answer = best(&site, "harvester");
-    let order = ["harvester.html", "manual.html"];
-    assert_eq!(names(&answer)[..2], order);
+    let order = ["harvester.html", "manual.html", "changes.html", "one.html"];
+    assert_eq!(names(&answer), order);
     let reasons = site.ask("harvester", |request| request.explain = true).hits[0].reasons.unwrap();
     assert!(1.0 < reasons.name && reasons.standing <= 1.0, "{reasons:?}");
     assert!((reasons.score() - answer.hits[0].score).abs() < 1e-3, "{reasons:?}");
     assert_eq!(answer.hits[0].reasons, None);
+}
+
+#[test]
+fn of_equal_objects_the_new_one_comes_first() {
+    let now = (net::clock::now_ms() / 1_000 - 86_400).to_string();
+    // Whichever is first otherwise.
+    for (new, old) in [("one", "two"), ("two", "one")] {
+        let site = Site::new();
+        for (name, modified) in [(new, now.as_str()), (old, "631152000")] {
+            let attributes =
+                [("Partial-Text", "the harvester"), ("Last-Modification-Time", modified)];
+            site.put(&format!("http://a/{name}"), &attributes);
+        }
+        site.apply();
+        site.check_order("harvester", Sort::Relevance, &format!("{new} {old}"));
+        let hits = site.ask("harvester", |request| request.explain = true).hits;
+        let ages: Vec<f32> = hits.iter().map(|it| it.reasons.unwrap().age).collect();
+        assert!(1.04 < ages[0] && ages[1] < 1.001, "{ages:?}");
+        // It is but a hint: what has more of the word is before what is newer.
+        site.put("http://a/more", &[("Partial-Text", "harvester"), ("Title", "The harvester")]);
+        site.apply();
+        site.check_order("harvester", Sort::Relevance, &format!("more {new} {old}"));
+    }
 }
 
 #[test]
@@ -211,6 +234,8 @@ fn nearly_the_same_text_is_one_hit() {
         assert!(hit.duplicates.iter().all(similar), "{hit:?}");
         if hit.url.ends_with("twice") {
             assert_eq!(hit.modified, Some(8), "the newest");
+            let older = &hit.duplicates[0];
+            assert_eq!(older.relation(&hit.url, hit.modified), "an older version");
         }
         hits.push((hit.url, hit.duplicates.into_iter().map(|it| it.url).collect()));
     }
