@@ -7,6 +7,7 @@ mod follow;
 mod kill;
 mod languages;
 pub(crate) mod model;
+mod names;
 mod power;
 mod queries;
 mod related;
