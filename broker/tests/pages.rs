@@ -3,75 +3,24 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use broker::engine::Engine;
-use broker::index::{Index, IndexOptions};
-use broker::page::{PageState, TEMPLATES, routes};
-use collection::{Batch, Change, Collection, Options, Stamp};
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, Request};
+use common::site::{GATHERER, Site, record};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use soif::Record;
-use tempfile::TempDir;
 use tokio::task::JoinSet;
-use tower::ServiceExt as _;
 
-const GATHERER: &str = "0123456789abcdef";
-const NOW: Stamp = Stamp(1_700_000_000_000);
 /// Number of objects about harvest, not counting two duplicates.
 const HARVESTS: usize = 25;
 
-struct Site {
-    router: Router,
-    _dir: TempDir,
-}
-
-struct Seen {
-    status: u16,
-    headers: HeaderMap,
-    body: String,
-}
-
-impl Seen {
-    fn media(&self) -> &str {
-        self.headers[CONTENT_TYPE].to_str().unwrap()
-    }
-
-    fn json(&self) -> Value {
-        assert_eq!(self.media(), "application/json", "{}", self.body);
-        serde_json::from_str(&self.body).unwrap()
-    }
-
-    /// Returns the URL in the first `href` after `mark`.
-    fn link_after(&self, mark: &str) -> Option<String> {
-        let rest = &self.body[self.body.find(mark)?..];
-        let start = rest.find("href=\"")? + 6;
-        let end = rest[start..].find('"')?;
-        Some(rest[start..start + end].replace("&amp;", "&"))
-    }
-
-    /// Returns the URLs of the hits' titles.
-    fn hits(&self) -> Vec<String> {
-        let titles = self.body.split("<h3 dir=\"auto\"><a href=\"").skip(1);
-        titles.map(|it| it[..it.find('"').unwrap()].to_owned()).collect()
-    }
-}
-
-fn record(url: &str, title: &str) -> Record {
-    let mut record = Record::new("FILE", url);
-    record.push("Title", title);
-    record.push("Type", "HTML");
-    record.push("Gatherer-Id", GATHERER);
-    record.push("Gatherer-Name", "Physics");
-    record.push("Last-Modification-Time", "1700000000");
-    record.push("Partial-Text", "A gatherer summarizes each object once & serves every change.");
-    record
+fn site() -> Site {
+    Site::of(objects())
 }
 
 fn objects() -> Vec<Record> {
@@ -122,48 +71,9 @@ fn with_places() -> [Record; 3] {
     [paper, book, notes]
 }
 
-impl Site {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let (collection, _recovery) =
-            Collection::open(&dir.path().join("collection"), Options::default(), NOW).unwrap();
-        let changes = objects().into_iter().map(Change::Update).collect();
-        collection.commit(Batch { changes, notes: Vec::new() }, NOW).unwrap();
-        let options = IndexOptions { threads: 1, heap_bytes: 16 << 20, ..IndexOptions::default() };
-        let index = Index::open(&dir.path().join("index"), options).unwrap();
-        index.apply(&collection, &|| false).unwrap();
-        let state = PageState::new(
-            Engine::Index(index),
-            collection,
-            web::Pages::new(web::Site::new("Test library"), TEMPLATES, None).unwrap(),
-        );
-        Self { router: routes(state), _dir: dir }
-    }
-
-    async fn ask(&self, method: &str, uri: &str, accept: &str) -> Seen {
-        let request = Request::builder().method(method).uri(uri).header(ACCEPT, accept);
-        let request = request.body(Body::empty()).unwrap();
-        let (parts, body) = self.router.clone().oneshot(request).await.unwrap().into_parts();
-        let bytes = axum::body::to_bytes(body, 1 << 24).await.unwrap();
-        let body = String::from_utf8(bytes.to_vec()).unwrap();
-        assert!(parts.headers.contains_key(CONTENT_SECURITY_POLICY), "{uri}");
-        Seen { status: parts.status.as_u16(), headers: parts.headers, body }
-    }
-
-    async fn get(&self, uri: &str) -> Seen {
-        self.ask("GET", uri, "text/html,*/*").await
-    }
-
-    async fn get_ok(&self, uri: &str) -> Seen {
-        let seen = self.get(uri).await;
-        assert_eq!(seen.status, 200, "{uri}: {}", seen.body);
-        seen
-    }
-}
-
 #[tokio::test]
 async fn the_start_page_shows_the_number_of_objects() {
-    let site = Site::new();
+    let site = site();
     let seen = site.get_ok("/").await;
     assert!(seen.body.contains(&format!("{} objects", HARVESTS + 7)), "{}", seen.body);
     assert!(seen.body.contains("autofocus") && !seen.body.contains("class=\"hits\""));
@@ -174,7 +84,7 @@ async fn the_start_page_shows_the_number_of_objects() {
 
 #[tokio::test]
 async fn paging_shows_every_object_once() {
-    let site = Site::new();
+    let site = site();
     let (mut all, mut pages) = (Vec::new(), 0);
     let mut next = Some("/?q=harvest&sort=url".to_owned());
     while let Some(uri) = next {
@@ -189,7 +99,7 @@ async fn paging_shows_every_object_once() {
 
 #[tokio::test]
 async fn facets_narrow_and_chips_widen() {
-    let site = Site::new();
+    let site = site();
     let all = site.get_ok("/?q=gatherer").await;
     assert!(all.body.contains(&format!("{} results", HARVESTS + 1)), "{}", all.body);
     let narrowed = site.get_ok(&all.link_after("<h2 id=\"wide-host\">").unwrap()).await;
@@ -201,7 +111,7 @@ async fn facets_narrow_and_chips_widen() {
 
 #[tokio::test]
 async fn a_hit_shows_its_words_its_copies_and_its_summary() {
-    let site = Site::new();
+    let site = site();
     let seen = site.get_ok("/?q=title:%22part+0%22+gatherer").await;
     assert_eq!(seen.hits(), ["https://example.org/0.html"]);
     assert!(seen.body.contains("<mark>gatherer</mark>"), "{}", seen.body);
@@ -220,7 +130,7 @@ async fn a_hit_shows_its_words_its_copies_and_its_summary() {
 
 #[tokio::test]
 async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
-    let site = Site::new();
+    let site = site();
     let seen = site.get_ok("/?q=readme").await;
     assert!(seen.body.contains("href=\"file:///srv/docs/read%20me.txt\""), "{}", seen.body);
     assert!(seen.body.contains("/srv/docs/read me.txt"), "{}", seen.body);
@@ -231,7 +141,7 @@ async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
 
 #[tokio::test]
 async fn a_bad_query_keeps_its_text_and_shows_the_mistake() {
-    let site = Site::new();
+    let site = site();
     let seen = site.get_ok("/?q=title:(harvest&type=HTML&sort=newest").await;
     assert!(seen.body.contains("value=\"title:(harvest\""), "{}", seen.body);
     assert!(seen.body.contains("<b aria-hidden=\"true\">      ^"), "{}", seen.body);
@@ -247,7 +157,7 @@ async fn a_bad_query_keeps_its_text_and_shows_the_mistake() {
 
 #[tokio::test]
 async fn the_api_answers_in_the_documented_form() {
-    let site = Site::new();
+    let site = site();
     let seen = site.get_ok("/api/search?q=harvest+gatherer&limit=2&offset=1&sort=url").await;
     let answer = seen.json();
     assert_eq!(answer["total"], HARVESTS);
@@ -277,7 +187,7 @@ async fn the_api_answers_in_the_documented_form() {
 
 #[tokio::test]
 async fn an_excerpt_says_where_it_stands() {
-    let site = Site::new();
+    let site = site();
     let place = async |query: &str| {
         let answer = site.get_ok(&format!("/api/search?q={query}")).await.json();
         assert_eq!(answer["total"], 1, "{query}");
@@ -312,7 +222,7 @@ async fn an_excerpt_says_where_it_stands() {
 
 #[tokio::test]
 async fn the_api_names_a_mistake_and_its_position() {
-    let site = Site::new();
+    let site = site();
     let error = async |uri: &str| {
         let seen = site.ask("GET", uri, "*/*").await;
         assert_eq!(seen.status, 400, "{uri}");
@@ -343,7 +253,7 @@ async fn the_api_names_a_mistake_and_its_position() {
 
 #[tokio::test]
 async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
-    let site = Arc::new(Site::new());
+    let site = Arc::new(site());
     let all = async |paths: &[&str]| {
         let mut asked = JoinSet::new();
         for path in paths {
@@ -368,7 +278,7 @@ async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
 
 #[tokio::test]
 async fn patterns_that_would_need_a_large_automaton_are_refused_at_once() {
-    let site = Site::new();
+    let site = site();
     for pattern in [r"\p{L}+x\p{L}+", r"(.*a){20}", r"(a|b|ab)*.{30}", r"(.*a.{20})", r"(\w+\w+)+x"]
     {
         let began = net::clock::monotonic();
@@ -381,7 +291,7 @@ async fn patterns_that_would_need_a_large_automaton_are_refused_at_once() {
 
 #[tokio::test]
 async fn an_object_is_a_page_soif_or_json() {
-    let site = Site::new();
+    let site = site();
     let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
     let soif_seen = site.get_ok(&format!("{oid}&format=soif")).await;
     assert_eq!(soif_seen.media(), "application/index.obj.HARVEST-SOIF-1");
@@ -406,7 +316,7 @@ async fn an_object_is_a_page_soif_or_json() {
 
 #[tokio::test]
 async fn an_object_leads_back_to_its_results_and_to_others_like_it() {
-    let site = Site::new();
+    let site = site();
     let results = site.get_ok("/?q=part+7&type=HTML&limit=5").await;
     let summary = results.link_after("<ul class=\"meta\">").unwrap();
     assert!(summary.ends_with("&q=part+7&type=HTML&limit=5"), "{summary}");
@@ -426,7 +336,7 @@ async fn an_object_leads_back_to_its_results_and_to_others_like_it() {
 
 #[tokio::test]
 async fn the_api_finds_objects_like_one_by_oid_and_url() {
-    let site = Site::new();
+    let site = site();
     let (book, paper) = ("https://example.org/book.pdf", "https://example.org/paper.pdf");
     let check = async |query: &str, has: bool| {
         let answer = site.get_ok(&format!("/api/search?limit=100&{query}")).await.json();
@@ -453,7 +363,7 @@ async fn the_api_finds_objects_like_one_by_oid_and_url() {
 
 #[tokio::test]
 async fn feedback_finds_what_lacks_the_words() {
-    let site = Site::new();
+    let site = site();
     let total = async |query: &str| {
         let answer = site.get_ok(&format!("/api/search?{query}")).await.json();
         (answer["total"].as_u64().unwrap(), answer["total_all"].as_u64().unwrap())
@@ -470,7 +380,7 @@ async fn feedback_finds_what_lacks_the_words() {
 
 #[tokio::test]
 async fn every_url_answers_head() {
-    let site = Site::new();
+    let site = site();
     let oid = format!("/object?oid={GATHERER}:https://example.org/7.html");
     for uri in ["/", "/?q=part", "/api/search?q=part", &oid, "/assets/style.css", "/none"] {
         let (get, head) = (site.get(uri).await, site.ask("HEAD", uri, "text/html,*/*").await);
@@ -484,7 +394,7 @@ async fn every_url_answers_head() {
 
 #[tokio::test]
 async fn a_foreign_object_cannot_run_in_a_page() {
-    let site = Site::new();
+    let site = site();
     let results = site.get_ok("/?q=evil").await;
     let summary = site.get_ok(&results.hits()[0]).await;
     for seen in [&results, &summary] {

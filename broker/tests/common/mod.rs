@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 #![allow(dead_code, reason = "each test file uses only some")]
 
+pub(crate) mod site;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
