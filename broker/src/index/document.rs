@@ -212,7 +212,7 @@ fn stored(record: &Record, oid: &Oid) -> StoredHit {
     StoredHit {
         url: oid.url.clone(),
         gatherer_id: oid.gatherer.clone(),
-        gatherer: gatherer_name(record),
+        gatherer: head(&gatherer_name(record), FACET_BYTES_MAX).to_owned(),
         host: host(&oid.url),
         r#type: type_of(record),
         title: text("Title", STORED_TITLE_BYTES_MAX),
