@@ -169,7 +169,7 @@ fn an_excerpt_of_a_page_is_its_text_and_not_its_menu() {
     write(tree.path(), "ruled.txt", format!("Cellar\n======\n\n{text}\n\n=====\nEnd\n-----\n"));
     let mut running = up(tree.path(), data.path());
     let page = running.gathered_url();
-    let url = format!("{}api/search?q=cider+presses+barrels&duplicates=true", page);
+    let url = format!("{page}api/search?q=cider+presses+barrels&duplicates=true");
     let (status, _, body) = ask("GET", &url, &[]);
     assert_eq!(status, 200);
     let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
