@@ -437,6 +437,8 @@ impl Writer {
     fn note(&mut self, outcome: io::Result<()>) {
         let mut problem = self.state.problem.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
+            // What succeeds meanwhile does not end the rest.
+            Ok(()) if self.rests_until.is_some_and(|it| clock::monotonic() < it) => {}
             Ok(()) => *problem = None,
             Err(error) => {
                 tracing::warn!(%error, "objects are not stored on disk; tried again in a minute");

@@ -261,11 +261,10 @@ fn allowed(port: u16, ports: &[RangeInclusive<u16>]) -> Result<(), Refusal> {
 
 /// Checks that requests may go to a host.
 fn destined(host: &str, config: &Config) -> Result<(), Refusal> {
-    let destinations = &config.destinations;
-    if destinations.is_empty() || destinations.iter().any(|it| it.has(host)) {
-        return Ok(());
+    match destination::allows(&config.destinations, host) {
+        true => Ok(()),
+        false => Err(Refusal::Destination(host.to_owned())),
     }
-    Err(Refusal::Destination(host.to_owned()))
 }
 
 #[cfg(test)]

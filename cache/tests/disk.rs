@@ -300,5 +300,6 @@ async fn large_objects_do_not_flush_small_ones_that_are_used() {
         kept += usize::from(is_hit);
     }
     assert_eq!(kept, 99);
-    assert!(get("/large-31").await.1, "the last of the large ones is there");
+    // The disk may be behind, and then it is fetched once more.
+    until("large ones are stored, too", async || get("/large-31").await.1).await;
 }

@@ -19,6 +19,7 @@ use crate::fetch::coming::{Coming, Proof};
 use crate::policy::control::RequestControl;
 use crate::policy::mirrors::{Dropped, Mirror, copies, duplicates, nearer, order};
 use crate::request::{Asked, CONDITIONS};
+use crate::target::destination::{self, Destination};
 
 /// Time for a mirror to be reached.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
@@ -45,8 +46,9 @@ const MIRROR: &str = "MIRROR";
 #[derive(Debug)]
 pub(crate) struct Mirrors {
     list: Vec<Mirror>,
-    /// Ports of mirrors that origins name.
+    /// Ports and hosts of mirrors that origins name; no hosts: all.
     ports: Vec<RangeInclusive<u16>>,
+    destinations: Vec<Destination>,
     dropped: Dropped,
     /// Those that origins name: what one of them names wrongly says nothing of the settings' mirrors.
     dropped_named: Dropped,
@@ -55,13 +57,16 @@ pub(crate) struct Mirrors {
 impl Mirrors {
     pub(crate) fn new(config: &Config) -> Self {
         let (list, ports) = (config.mirrors.clone(), config.ports.clone());
+        let destinations = config.destinations.clone();
         let [dropped, dropped_named] = [Dropped::default(), Dropped::default()];
-        Self { list, ports, dropped, dropped_named }
+        Self { list, ports, destinations, dropped, dropped_named }
     }
 
-    fn is_port(&self, copy: &Url) -> bool {
-        copy.port_or_known_default()
-            .is_some_and(|it| self.ports.iter().any(|all| all.contains(&it)))
+    /// Returns whether a mirror that an origin names may be asked.
+    fn may_ask(&self, copy: &Url) -> bool {
+        let port = copy.port_or_known_default();
+        let is_port = port.is_some_and(|it| self.ports.iter().any(|all| all.contains(&it)));
+        is_port && destination::allows(&self.destinations, copy.host_str().unwrap_or_default())
     }
 }
 
@@ -136,7 +141,7 @@ impl Fetcher {
         let mut copies = duplicates(&home.headers, url);
         let (mirrors, dropped) = (&self.0.mirrors, &self.0.mirrors.dropped_named);
         let now = clock::monotonic();
-        copies.retain(|it| mirrors.is_port(it) && !dropped.has(it, now));
+        copies.retain(|it| mirrors.may_ask(it) && !dropped.has(it, now));
         // What is public leads to nothing private.
         let policy = if home.is_private() { self.0.policy } else { Policy::Public };
         self.measure(&copies, policy, dropped);
@@ -211,6 +216,28 @@ impl Fetcher {
                     },
                 }
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_name_mirrors_where_requests_may_go() {
+        let may_ask = |access: &str, copy: &str| {
+            let config = Config::parse(access, std::path::Path::new("/d")).unwrap();
+            Mirrors::new(&config).may_ask(&Url::parse(copy).unwrap())
+        };
+        let listed = "[access]\ndestinations = ['example.org']";
+        for (access, copy, expected) in [
+            ("", "http://example.net/a", true),
+            ("", "http://example.net:25/a", false),
+            (listed, "http://www.example.org/a", true),
+            (listed, "http://example.net/a", false),
+        ] {
+            assert_eq!(may_ask(access, copy), expected, "{access} {copy}");
         }
     }
 }

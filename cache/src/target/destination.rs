@@ -46,6 +46,11 @@ impl Destination {
     }
 }
 
+/// Returns whether requests may go to a host; if none are listed, to all.
+pub(crate) fn allows(listed: &[Destination], host: &str) -> bool {
+    listed.is_empty() || listed.iter().any(|it| it.has(host))
+}
+
 /// Returns whether a host is that of a domain, or below it. Both are in lower case.
 pub(crate) fn is_in_domain(host: &str, domain: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
