@@ -24,7 +24,7 @@ use self::commit::Committer;
 use self::room::Room;
 pub(crate) use self::run::{Access, Order};
 use self::run::{Candidate, Prepared, Run};
-pub(crate) use self::web::WebAccess;
+pub(crate) use self::web::{Spool, WebAccess};
 use crate::lock::lock;
 use crate::site::plan::RootPlan;
 use crate::site::{RootState, Site};

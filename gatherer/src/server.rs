@@ -28,7 +28,7 @@ use crate::lock::lock;
 use crate::metrics::StageCount;
 use crate::opener::Opener;
 use crate::problems::Entry;
-use crate::progress::{Progress, Status};
+use crate::progress::{CrawlStatus, Progress, Status};
 use crate::rounds;
 use crate::shared::{FrontCheck, Shared};
 use crate::site::Site;
@@ -199,6 +199,11 @@ impl Handle {
     /// Returns a receiver of the progress, which is updated at most ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.site.progress.subscribe()
+    }
+
+    /// Returns the state of the crawl of each root that has had one since the start.
+    pub fn crawls(&self) -> Vec<CrawlStatus> {
+        self.shared.site.crawls()
     }
 
     /// Returns the version of the gatherer's collection.

@@ -14,6 +14,7 @@ use std::thread;
 
 use ::crawl::frontier::Frontier;
 use collection::{Batch, Change, Collection, Error, Note, Oid, Stamp, Version};
+use essence::fingerprint::fingerprint_of;
 use essence::worker;
 use essence::worker::pool::Pool;
 use essence::worker::program::Programs;
@@ -29,9 +30,12 @@ use crate::lock::lock;
 use crate::metrics::Metrics;
 use crate::note::{self, Brief, Published, RootNote};
 use crate::problems::{self, Entry, Problems};
-use crate::progress::{Phase, Progress, RootStatus};
+use crate::progress::{CrawlStatus, Phase, Progress, RootStatus};
 use crate::spec::Root;
 use crate::turns::Turns;
+
+/// Name of the folder, in the gatherer's data folder, of what crawls have fetched and not committed yet.
+const SPOOLS: &str = "spool";
 
 /// Number of notes in a chunk when a root's notes are loaded.
 const CHUNK_NOTES: usize = 1_024;
@@ -93,6 +97,8 @@ pub(crate) struct Site {
     pub(crate) turns: Arc<Turns>,
     /// The file of the problems.
     problems_file: PathBuf,
+    /// The folder of what crawls have fetched and not committed yet.
+    spools: PathBuf,
     phase: Mutex<Phase>,
     walks: AtomicU32,
     /// Version at which a loss of records was found, if every root has been marked since then to be
@@ -120,6 +126,7 @@ impl Site {
             metrics: Metrics::default(),
             problems: Mutex::new(problems::read(&problems_file)),
             problems_file,
+            spools: data.join(SPOOLS),
             counts: Counts::default(),
             progress: watch::Sender::new(Progress::default()),
             passes: AtomicU64::new(0),
@@ -165,6 +172,11 @@ impl Site {
         self.metrics.deleted.fetch_add(deleted, Relaxed);
         self.counts.updated.fetch_add(updated, Relaxed);
         self.counts.deleted.fetch_add(deleted, Relaxed);
+    }
+
+    /// Returns the folder of what the crawl of a root has fetched and not committed yet.
+    pub(crate) fn spool_folder(&self, root: &str) -> PathBuf {
+        self.spools.join(format!("{:016x}", fingerprint_of(&[root.as_bytes()])))
     }
 
     pub(crate) fn next_walk(&self) -> Walk {
@@ -275,6 +287,12 @@ impl Site {
     /// Returns the frontiers of all crawls since the start.
     pub(crate) fn frontiers(&self) -> Vec<Arc<Mutex<Frontier>>> {
         lock(&self.root_states).values().filter_map(|it| lock(&it.frontier).clone()).collect()
+    }
+
+    /// Returns the state of the crawl of each root that has had one since the start.
+    pub(crate) fn crawls(&self) -> Vec<CrawlStatus> {
+        let root_states: Vec<Arc<RootState>> = lock(&self.root_states).values().cloned().collect();
+        root_states.iter().filter_map(|it| crawls::status(it)).collect()
     }
 
     /// Notes that no walk is under way.

@@ -1,5 +1,6 @@
 //! The crawl of a web site, from its begin to its end, on the schedule of the roots elsewhere.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use net::client::Client;
@@ -7,7 +8,7 @@ use net::shutdown::Shutdown;
 
 use super::harvest::HarvestEnd;
 use crate::lock::lock;
-use crate::pipeline::{self, Access, Order, WebAccess};
+use crate::pipeline::{self, Access, Order, Spool, WebAccess};
 use crate::rounds;
 use crate::site::Site;
 use crate::site::plan::WebPlan;
@@ -25,12 +26,16 @@ pub(super) fn crawl(
     stop: &Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     let root_state = site.root_state(&plan.root.url)?;
-    let web = WebAccess::new(plan, client, is_full);
+    let spool = Arc::new(Spool::new(site.spool_folder(plan.web.url())));
+    let web = WebAccess::new(plan, (client, spool.clone()), is_full);
     let order = Order { scopes: Vec::new(), whole: true, confirmed, session: None };
     let has_begun = web.has_begun.clone();
     let access = (&plan.root, Access::Web(web));
     pipeline::run(site, access, &root_state, &order, &|| stop.is_started())?;
     site.workers.end_idle();
+    if !stop.is_started() {
+        spool.clear();
+    }
     Ok(if stop.is_started() {
         HarvestEnd::Stopped
     } else if lock(&root_state.note).hold.is_some() {
@@ -55,6 +60,7 @@ pub(super) fn forget(
     stop: &Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     rounds::forget_root(site, url, confirmed, &|| stop.is_started())?;
+    Spool::new(site.spool_folder(url)).clear();
     let is_left = site.known_roots()?.iter().any(|it| it == url);
     Ok(if stop.is_started() {
         HarvestEnd::Stopped

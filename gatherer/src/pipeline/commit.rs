@@ -12,7 +12,7 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 
 use super::prepare::prepare;
-use super::run::{Candidate, Order, Prepared, Run, WalkResult};
+use super::run::{Access, Candidate, Order, Prepared, Run, WalkResult};
 use crate::known::{Losses, Top, hold};
 use crate::lock::lock;
 use crate::note::{self, ObjectNote, RootNote};
@@ -133,6 +133,9 @@ impl<'a> Committer<'a> {
         }
         drop(known);
         run.uncommitted.leave(prepared);
+        if let Access::Web(web) = &run.access {
+            web.spool.sweep(&|| run.is_stopped());
+        }
         Ok(())
     }
 

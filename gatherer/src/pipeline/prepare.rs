@@ -100,7 +100,7 @@ pub(crate) fn prepare(run: &Run<'_>, candidate: &Candidate) -> Option<Prepared> 
         site.metrics.fetch.drop_one("same-content");
     }
     let Difference { updated, deleted, .. } = difference;
-    Some(Prepared { url, key, against, note, updated, deleted })
+    Some(Prepared { url, key, against, note, updated, deleted, kept: None })
 }
 
 struct Decision {
@@ -226,7 +226,8 @@ fn summarize(
 /// Makes an object's summaries into records of this gatherer; `None` if the run was stopped
 /// meanwhile.
 fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
-    let (records, leads) = (Vec::new(), leads(&summaries));
+    let links_max = run.plan.summarizing.essence.summary.formats.leads_max;
+    let (records, leads) = (Vec::new(), leads(&summaries, links_max));
     let mut made = MadeRecords { records, leads, may_pass: false, late: false };
     let now = (clock::now_ms() / 1_000).to_string();
     let mut budget = chain::rules_budget(clock::monotonic);
@@ -245,13 +246,19 @@ fn make_records(run: &Run<'_>, summaries: Vec<Summary>) -> Option<MadeRecords> {
 }
 
 /// Returns where the object leads, whose own summary comes first: a page says so itself, others by
-/// their references.
-fn leads(summaries: &[Summary]) -> Leads {
-    let Some(first) = summaries.first() else { return Leads::default() };
-    first.leads.as_deref().cloned().unwrap_or_else(|| {
-        let references = first.record.text("URL-References").unwrap_or_default();
-        Leads { links: references.lines().map(str::to_owned).collect(), ..Leads::default() }
-    })
+/// their references and those of their entries; these are at most `links_max`.
+fn leads(summaries: &[Summary], links_max: usize) -> Leads {
+    if let Some(leads) = summaries.first().and_then(|it| it.leads.as_deref()) {
+        return leads.clone();
+    }
+    let mut links = Vec::new();
+    // The links of pages within an archive are meant within it.
+    for it in summaries.iter().filter(|it| it.leads.is_none()) {
+        let references = it.record.text("URL-References").unwrap_or_default();
+        let left = links_max.saturating_sub(links.len());
+        links.extend(references.lines().take(left).map(str::to_owned));
+    }
+    Leads { links, ..Leads::default() }
 }
 
 fn make_record(run: &Run<'_>, summary: Summary, now: &str) -> Record {

@@ -14,7 +14,7 @@ use soif::digest::Md5;
 use url::Url;
 
 use super::room::Room;
-use super::web::{Got, WebAccess};
+use super::web::{Got, Kept, WebAccess};
 use crate::known::{ObjectHasher, Top, Walk};
 use crate::lock::lock;
 use crate::note::ObjectNote;
@@ -209,6 +209,8 @@ pub(crate) struct Prepared {
     pub(crate) updated: Vec<Record>,
     /// URLs of records that no longer exist.
     pub(crate) deleted: Vec<String>,
+    /// Of a crawl, keeps what was got in the spool.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Prepared {

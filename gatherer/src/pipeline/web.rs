@@ -17,11 +17,13 @@ mod listed;
 mod lists;
 mod memo;
 mod missing;
+mod moved;
 mod others;
 mod outcome;
 mod pass;
 mod robots;
 mod sameness;
+mod spool;
 mod twins;
 mod volatile;
 
@@ -41,6 +43,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use url::Url;
 
 use self::sameness::Sameness;
+pub(crate) use self::spool::{Kept, Spool};
 pub(super) use self::twins::renew_twins;
 use super::prepare;
 use super::run::{Access, Candidate, Fetched, Prepared, Run};
@@ -53,6 +56,7 @@ use crate::validator::Validator;
 pub(crate) struct WebAccess<'a> {
     pub(crate) plan: &'a WebPlan,
     client: Client,
+    pub(super) spool: Arc<Spool>,
     /// The runtime that requests run on.
     runtime: Handle,
     /// For each page that a worker has read, where it leads. At most as many wait as pages are on
@@ -92,6 +96,8 @@ pub(crate) struct Got {
     to: Option<Url>,
     /// Where it leads, as a feed, in addition to its links.
     links: Vec<Url>,
+    /// Keeps it in the spool.
+    kept: Option<Kept>,
 }
 
 /// What an answer is about a page.
@@ -110,13 +116,17 @@ enum What {
 }
 
 impl<'a> WebAccess<'a> {
-    /// Returns the way to the pages of a site, whose requests run on the present runtime. `is_full` says whether
-    /// all that is known is asked for.
-    pub(crate) fn new(plan: &'a WebPlan, client: Client, is_full: bool) -> Self {
+    /// Returns the way to the pages of a site, whose requests run on the present runtime, and end in the spool.
+    /// `is_full` says whether all that is known is asked for.
+    pub(crate) fn new(
+        plan: &'a WebPlan,
+        (client, spool): (Client, Arc<Spool>),
+        is_full: bool,
+    ) -> Self {
         let (lead, led) = unbounded_channel();
         let (led, has_begun) = (Mutex::new(Some(led)), Arc::default());
         let (runtime, sameness) = (Handle::current(), Mutex::default());
-        Self { plan, client, runtime, lead, led, sameness, is_full, has_begun }
+        Self { plan, client, spool, runtime, lead, led, sameness, is_full, has_begun }
     }
 
     /// Returns whether a page may turn to what it has become.
@@ -124,7 +134,9 @@ impl<'a> WebAccess<'a> {
         let own = prepared.updated.first().filter(|it| it.url == prepared.url);
         let (Some(record), Some(_known)) = (own, prepared.against) else { return true };
         let text = |name| record.get(name).unwrap_or_default();
-        let content = if text("Text-Print").is_empty() { text("MD5") } else { text("Text-Print") };
+        // A notice may be too short for a print, and its bytes may differ in what nobody sees.
+        let content = ["Text-Print", "Partial-Text", "Full-Text", "MD5"].map(text);
+        let content = content.into_iter().find(|it| !it.is_empty()).unwrap_or_default();
         lock(&self.sameness).take(fingerprint_of(&[text("Title"), content]), url)
     }
 
@@ -137,7 +149,8 @@ impl Got {
     /// Returns what is known now of a page without its content.
     fn without_content(url: Url, depth: u16, what: What) -> Self {
         let (at_ms, directives) = (clock::now_ms(), Directives::default());
-        Self { content: None, url, depth, at_ms, what, directives, to: None, links: Vec::new() }
+        let (to, links, kept) = (None, Vec::new(), None);
+        Self { content: None, url, depth, at_ms, what, directives, to, links, kept }
     }
 
     /// Returns what to remember of the page from now on.
@@ -153,13 +166,16 @@ impl Run<'_> {
             return prepare::prepare(self, candidate);
         };
         self.got_room.leave(got.bytes());
-        let prepared = match got.what {
+        let mut prepared = match got.what {
             What::Content => {
                 prepare::prepare(self, candidate).filter(|it| web.may_turn(&got.url, it))
             }
             What::Unchanged | What::Absent { .. } => self.remember(got, &candidate.validator),
             What::Twin | What::Twins => self.twin(got),
         };
+        if let Some(prepared) = &mut prepared {
+            prepared.kept.clone_from(&got.kept);
+        }
         let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());
         let is_over =
             crawled.and_then(|it| it.gone).is_some_and(|it| it.is_over(web.grace_ms(), got.at_ms));
@@ -202,7 +218,7 @@ impl Run<'_> {
             Some(note) => ObjectNote { crawled, ..note },
             None => ObjectNote::without_records(validator.clone(), crawled),
         };
-        Some(Prepared { url, key, against, note, updated: vec![], deleted: vec![] })
+        Some(Prepared { url, key, against, note, updated: vec![], deleted: vec![], kept: None })
     }
 
     /// Returns what to remember of a page that was read, and whether it wants a record. `old` is its

@@ -12,6 +12,7 @@
 //! Sans-I/O.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crawl::frontier::{Order, Settings, TrapLimits};
@@ -48,6 +49,13 @@ const DELAY_MAX: Duration = Duration::from_secs(3_600);
 
 /// Default time for which an object that seems to be gone keeps its record.
 const GRACE: Duration = Duration::from_secs(24 * 3_600);
+
+/// Default longest time for one answer.
+const ANSWER_TIME: Duration = Duration::from_secs(300);
+
+/// Longest times for one answer that can be set.
+const ANSWER_TIMES: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(24 * 3_600);
 
 /// Longest such time.
 const GRACE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -88,6 +96,8 @@ pub struct Web {
     pub interval: Duration,
     /// Time for which an object that seems to be gone keeps its record.
     pub grace: Duration,
+    /// Longest time for one answer.
+    pub answer_time_max: Duration,
     /// Bearer token, if the site requires one.
     pub token: Option<Token>,
     /// Name and password, if the host requires them: sent to it alone.
@@ -124,6 +134,7 @@ impl Web {
             deny: Vec::new(),
             interval: INTERVAL,
             grace: GRACE,
+            answer_time_max: ANSWER_TIME,
             token: None,
             login: None,
             allow_unencrypted_password: false,
@@ -292,6 +303,7 @@ struct Common {
     bandwidth: Option<u64>,
     interval: Duration,
     grace: Option<Duration>,
+    answer_time_max: Option<Duration>,
     user_agent: Option<HeaderValue>,
     allow_private: bool,
 }
@@ -304,6 +316,7 @@ impl Common {
             bandwidth: super::bandwidth(table),
             interval: super::repository::interval(table, interval_max, ttl),
             grace: within("grace", GRACE_MAX),
+            answer_time_max: table.duration_within("answer_time_max", ANSWER_TIMES),
             user_agent: user_agent(table),
             allow_private: table.boolean("allow_private", true),
         }
@@ -311,9 +324,11 @@ impl Common {
 
     /// Returns what is at `url` with these settings, and with all others at their defaults.
     fn of(self, url: Url) -> Web {
-        let Self { delay, bandwidth, interval, grace, user_agent, allow_private } = self;
-        let (delay, grace) = (delay.unwrap_or(DELAY), grace.unwrap_or(GRACE));
-        Web { delay, bandwidth, interval, grace, user_agent, allow_private, ..Web::new(url) }
+        let Self { bandwidth, interval, user_agent, allow_private, .. } = self;
+        let (delay, grace) = (self.delay.unwrap_or(DELAY), self.grace.unwrap_or(GRACE));
+        let answer_time_max = self.answer_time_max.unwrap_or(ANSWER_TIME);
+        let base = Web { delay, grace, answer_time_max, ..Web::new(url) };
+        Web { bandwidth, interval, user_agent, allow_private, ..base }
     }
 }
 
@@ -399,9 +414,11 @@ mod tests {
     fn settings_have_bounds_and_defaults() {
         let web = read("url = \"https://h.example/docs/#top\"").unwrap().unwrap();
         assert_eq!(web, Web::new(Url::parse("https://h.example/docs/").unwrap()));
+        assert_eq!((web.urls_max, web.hosts_max, web.delay), (250, 1, Duration::from_secs(1)));
+        assert_eq!(web.answer_time_max, Duration::from_secs(300));
         let all = "url = \"http://h.example/\"\nurls_max = 9\nhosts_max = 2\ndepth = 3\n\
                    delay = \"0 s\"\norder = \"depth\"\nallow = [\"/a\"]\ndeny = [\"*.iso\"]\n\
-                   schemes = [\"http\", \"ftp\"]\ncontact = \"mailto:a@h.example\"\n\
+                   answer_time_max = \"20 s\"\nschemes = [\"http\", \"ftp\"]\ncontact = \"mailto:a@h.example\"\n\
                    interval = \"2 h\"\ngrace = \"0 s\"\nallow_private = false\n";
         assert!(read(&format!("{all}proxy = \"http://p.example:3128\"")).is_err(), "of FTP, too");
         let web = read(all).unwrap().unwrap();
@@ -410,6 +427,7 @@ mod tests {
             (web.delay, web.grace, web.order),
             (Duration::ZERO, Duration::ZERO, Order::Depth)
         );
+        assert_eq!(web.answer_time_max, Duration::from_secs(20));
         let agent = web.user_agent.as_ref().unwrap().to_str().unwrap();
         assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:a@h.example)"));
         let settings = web.frontier();
@@ -420,6 +438,7 @@ mod tests {
             "url = \"docs\"",
             "url = \"http://h.example/\"\nurls_max = 0",
             "url = \"http://h.example/\"\ndelay = \"2 days\"",
+            "url = \"http://h.example/\"\nanswer_time_max = \"0 s\"",
             "url = \"http://h.example/\"\norder = \"random\"",
             "url = \"http://h.example/\"\ninterval = \"3 days\"",
             "url = \"http://h.example/\"\ndeny = [\"[\"]",

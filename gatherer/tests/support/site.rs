@@ -24,7 +24,7 @@ use super::{Bench, Tree};
 pub(crate) struct Page {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -35,8 +35,9 @@ struct Shared {
     all: Option<Page>,
     /// The paths that were asked for, with the status of the answer.
     asked: Vec<(String, u16)>,
-    /// The headers of the last request.
+    /// The headers of the last request, and of the last one for each path.
     last: HeaderMap,
+    last_of: BTreeMap<String, HeaderMap>,
     /// Paths with this text are not answered.
     stalled: Option<String>,
 }
@@ -51,9 +52,14 @@ pub(crate) struct Site {
 impl Site {
     /// Serves pages of HTML by path.
     pub(crate) async fn start(pages: &[(&str, &str)]) -> Self {
+        Self::start_at("127.0.0.1:0", pages).await
+    }
+
+    /// Serves them at an address.
+    pub(crate) async fn start_at(address: &str, pages: &[(&str, &str)]) -> Self {
         let (shared, stalling): (Arc<Mutex<Shared>>, Arc<Notify>) = Default::default();
         let shutdown = Shutdown::new();
-        let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let listener = server::bind(address.parse().unwrap()).await.unwrap();
         let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let router = Router::new().fallback(answer).with_state((shared.clone(), stalling.clone()));
         tokio::spawn(server::serve(listener, router, Limits::default(), shutdown.clone()));
@@ -86,6 +92,12 @@ impl Site {
         self.shared.lock().unwrap().pages.insert(path.to_owned(), page);
     }
 
+    /// Sets any answer with this body.
+    pub(crate) fn answer_bytes(&self, path: &str, headers: &[(&'static str, &str)], body: Vec<u8>) {
+        let page = Page { body, ..page(200, headers, "") };
+        self.shared.lock().unwrap().pages.insert(path.to_owned(), page);
+    }
+
     /// Removes a page.
     pub(crate) fn remove(&self, path: &str) {
         self.shared.lock().unwrap().pages.remove(path);
@@ -110,6 +122,12 @@ impl Site {
     pub(crate) fn last_header(&self, name: &str) -> Option<String> {
         let shared = self.shared.lock().unwrap();
         shared.last.get(name).map(|it| it.to_str().unwrap().to_owned())
+    }
+
+    /// Returns a header of the last request for a path.
+    pub(crate) fn header_of(&self, path: &str, name: &str) -> Option<String> {
+        let shared = self.shared.lock().unwrap();
+        shared.last_of.get(path)?.get(name).map(|it| it.to_str().unwrap().to_owned())
     }
 
     /// Returns the paths that were asked for since the last call, sorted, each with the status of the
@@ -164,7 +182,7 @@ impl Drop for Site {
 
 fn page(status: u16, headers: &[(&'static str, &str)], body: &str) -> Page {
     let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    Page { status, headers, body: body.to_owned() }
+    Page { status, headers, body: body.as_bytes().to_vec() }
 }
 
 type SiteState = (Arc<Mutex<Shared>>, Arc<Notify>);
@@ -188,18 +206,25 @@ async fn answer(
         Some(all) if path != "/robots.txt" => all,
         _ => own,
     };
-    let tag = format!("\"{}\"", Md5::of(answer.body.as_bytes()));
+    let tag = format!("\"{}\"", Md5::of(&answer.body));
     let is_same = answer.status == 200
         && headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == tag.as_bytes());
-    let (status, body) = if is_same { (304, "") } else { (answer.status, answer.body.as_str()) };
-    let mut response = (StatusCode::from_u16(status).unwrap(), body.to_owned()).into_response();
+    let (status, body) =
+        if is_same { (304, Vec::new()) } else { (answer.status, answer.body.clone()) };
+    let status_code = StatusCode::from_u16(status).unwrap();
+    // Text has the type of text, unless the page says otherwise.
+    let mut response = match String::from_utf8(body) {
+        Ok(text) => (status_code, text).into_response(),
+        Err(other) => (status_code, other.into_bytes()).into_response(),
+    };
     for (name, value) in &answer.headers {
         response.headers_mut().insert(*name, value.parse().unwrap());
     }
     if answer.status == 200 {
         response.headers_mut().insert(header::ETAG, tag.parse().unwrap());
     }
-    shared.asked.push((path, status));
+    shared.asked.push((path.clone(), status));
+    shared.last_of.insert(path, headers.clone());
     shared.last = headers;
     response
 }

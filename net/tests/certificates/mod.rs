@@ -1,5 +1,7 @@
 //! Certificates for tests: an authority, and the certificates that it signs.
 
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

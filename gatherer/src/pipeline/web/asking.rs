@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ::crawl::sitemap;
+use http::StatusCode;
 use net::client::retry_after;
 use net::clock;
 use url::Url;
@@ -12,11 +13,18 @@ use url::Url;
 use super::crawl::{Crawl, Ended, Page, is_web, millis};
 use super::fetch::Answer;
 use super::listed::Asked;
-use super::others::{Found, local};
+use super::others::{self, Found, local};
+use super::spool::{Kept, Kind};
 use crate::lock::lock;
 use crate::spec::mapped_path;
 use crate::turns::{Manners, Turn};
 use crate::validator::Validator;
+
+/// What the spool has of an object.
+enum Left {
+    Page(Box<Answer>),
+    Object(Found, Kept),
+}
 
 impl Crawl<'_> {
     /// Asks for an object.
@@ -30,31 +38,68 @@ impl Crawl<'_> {
             .map(|it| it.brief.validator.clone());
         if let Some(from_disk) = self.read_mapped(&url, known.as_ref()) {
             let (took, found) = (Duration::ZERO, Ok(from_disk));
-            let asked = Asked { url: url.clone(), depth, old, took, found };
-            let task = self.requests.spawn(async move { Ended::Other(Box::new(asked)) });
-            self.asked.insert(task.id(), url);
+            let asked = Asked { url: url.clone(), depth, old, took, found, kept: None };
+            self.end(url, Ended::Other(Box::new(asked)));
+        } else if let Some(left) = self.recall(&url, known.is_some()) {
+            let (at, took) = (url.clone(), Duration::ZERO);
+            let ended = match left {
+                Left::Page(answer) => {
+                    let answer = Ok(*answer);
+                    Ended::Page(Box::new(Page { url: at, depth, old, took, answer }))
+                }
+                Left::Object(found, kept) => {
+                    let (found, kept) = (Ok(found), Some(kept));
+                    Ended::Other(Box::new(Asked { url: at, depth, old, took, found, kept }))
+                }
+            };
+            self.end(url, ended);
         } else if is_web(&url) {
             let fetcher = self.fetcher.clone();
             // A list may be longer than any object is read.
-            let bytes_min = if self.lists.is_list(&url) { sitemap::BYTES_MAX + 1 } else { 0 };
+            let is_list = self.lists.is_list(&url);
+            let bytes_min = if is_list { sitemap::BYTES_MAX + 1 } else { 0 };
+            let spool = self.web.spool.clone();
             self.begin_request(url.clone(), move |mut turn| async move {
                 let began = clock::monotonic();
-                let answer = fetcher.fetch(url.clone(), known, bytes_min).await;
+                let mut answer = fetcher.fetch(url.clone(), known, bytes_min).await;
+                if let (Ok(answer), false) = (&mut answer, is_list) {
+                    answer.keep_in(&spool, &url);
+                }
                 note_answer(&mut turn, answer.as_ref().ok());
                 let took = clock::monotonic().duration_since(began);
                 Ended::Page(Box::new(Page { url, depth, old, took, answer }))
             });
         } else {
-            let others = self.others.clone();
+            let (others, spool) = (self.others.clone(), self.web.spool.clone());
             self.begin_request(url.clone(), move |mut turn| async move {
                 let began = clock::monotonic();
                 let found = others.fetch(&url, known.as_ref()).await;
+                let mut kept = None;
                 if let Ok(Found::Content(content)) = &found {
+                    kept = spool.keep(&others::head(&url, content), &content.object.bytes);
                     turn.note_answer(content.object.bytes.len() as u64, None);
                 }
                 let took = clock::monotonic().duration_since(began);
-                Ended::Other(Box::new(Asked { url, depth, old, took, found }))
+                Ended::Other(Box::new(Asked { url, depth, old, took, found, kept }))
             });
+        }
+    }
+
+    /// Ends a request that needs no server.
+    fn end(&mut self, url: Url, ended: Ended) {
+        let task = self.requests.spawn(async move { ended });
+        self.asked.insert(task.id(), url);
+    }
+
+    /// Returns what an earlier process has got of an object, and has not committed. That it has not changed is of
+    /// use only if that would be asked. Blocks.
+    fn recall(&self, url: &Url, is_conditional: bool) -> Option<Left> {
+        let (head, body, kept) = self.web.spool.take(url)?;
+        match head.kind {
+            Kind::Page { .. } => Answer::from_spool(head, body, kept)
+                .filter(|it| is_conditional || it.status != StatusCode::NOT_MODIFIED)
+                .map(|it| Left::Page(Box::new(it))),
+            Kind::Object { .. } => Some(Left::Object(others::from_spool(head, body)?, kept)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ::crawl::frontier::{
-    Candidate as Found, Failure, Frontier, Next, Out, Outcome, Pause, Pushed, State,
+    Candidate as Found, Failure, Frontier, Next, Outcome, Pause, Pushed, State,
 };
 use ::crawl::robots;
 use net::client::retry_after;
@@ -24,6 +24,7 @@ use super::listed::Asked;
 use super::lists::{self, Lists};
 use super::memo::Memo;
 use super::missing::Missing;
+use super::moved::Moved;
 use super::others::Others;
 use super::{Got, Led, WebAccess, What};
 use crate::known::Top;
@@ -90,6 +91,7 @@ pub(super) struct Crawl<'r> {
     pub(super) pushed: Memo,
     /// Whether anything is not as the pass before has left it.
     pub(super) has_news: bool,
+    pub(super) moved: Moved,
     /// Where the root's first page leads, if that is left out.
     pub(super) elsewhere: Option<Url>,
 }
@@ -246,6 +248,8 @@ impl Crawl<'_> {
         if LOOK <= now.duration_since(self.published) {
             self.published = now;
             self.run.site.publish();
+            let spool = self.web.spool.clone();
+            task::spawn_blocking(move || spool.sync());
         }
     }
 
@@ -324,18 +328,7 @@ impl Crawl<'_> {
             }
             Meaning::Unchanged => (What::Unchanged, None, done),
             Meaning::Moved(to) => {
-                let pushed = self.push(&to, depth, false);
-                let is_out = matches!(pushed, Pushed::Out(_));
-                let spec = &self.web.plan.web;
-                if is_out && url == spec.url {
-                    self.elsewhere = Some(to.clone());
-                } else if is_out && !spec.leaves.is_empty() {
-                    let message = format!("it leads to {to}, which is not listed: list that");
-                    self.problem(&url, PAGE_PROBLEM, message);
-                } else if pushed == Pushed::Out(Out::Scheme) {
-                    let message = format!("it only leads to {to}, which is not gathered");
-                    self.problem(&url, PAGE_PROBLEM, message);
-                }
+                self.handle_moved(&url, &to, depth);
                 moved = Some(to);
                 (What::Absent { is_certain: false }, None, done)
             }
@@ -370,7 +363,8 @@ impl Crawl<'_> {
         let directives = answer.directives();
         let links = listed.iter().map(|it| it.0.clone()).collect();
         self.push_listed(listed, depth.saturating_add(1));
-        let got = Got { content, url, depth, at_ms: now_ms, what, directives, to: moved, links };
+        let (at_ms, kept) = (answer.at_ms, answer.kept.clone());
+        let got = Got { content, url, depth, at_ms, what, directives, to: moved, links, kept };
         self.settle(got, old.as_deref(), candidates);
     }
 

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::crawl::directives::Directives;
 use ::crawl::robots::{BYTES_MAX, PRODUCT, REDIRECTS};
 use bytes::{Bytes, BytesMut};
 use formats::object::Object;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Response, http_date, redirect};
+use net::clock;
 use net::coding::{self, Decoded};
 use net::error::Error;
 use soif::digest::Md5;
@@ -18,11 +18,9 @@ use url::Url;
 
 use super::super::run::Fetched;
 use super::answer;
+use super::spool::{Head, Kept, Kind, Spool};
 use crate::spec::Web;
 use crate::validator::Validator;
-
-/// Maximum time for one answer.
-pub(super) const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Number of sent bytes from which on codings are undone on a thread of their own.
 const LONG_BYTES: usize = 64 * 1024;
@@ -40,6 +38,10 @@ pub(super) struct Answer {
     pub(super) sent_bytes: u64,
     /// The address of the host, as far as it is known.
     pub(super) address: Option<IpAddr>,
+    /// Time of the answer, in milliseconds since 1970.
+    pub(super) at_ms: u64,
+    /// Keeps it in the spool.
+    pub(super) kept: Option<Kept>,
 }
 
 /// Asks for objects of one root.
@@ -117,7 +119,7 @@ impl Fetcher {
     fn request(&self, url: Url) -> Request {
         let is_own = self.web.is_own(&url);
         let mut timeouts = self.client.timeouts();
-        timeouts.total = Some(TIME_MAX);
+        timeouts.total = Some(self.web.answer_time_max);
         let mut request = Request::get(url.clone())
             .credentials(self.web.credentials(&url))
             .allow_private(self.web.allow_private && is_own)
@@ -158,11 +160,45 @@ impl Fetcher {
         };
         let Decoded { bytes: body, is_cut } =
             decoded.map_err(|error| Error::Url { url, message: error.to_string() })?;
-        Ok(Answer { status, headers, body, is_cut, sent_bytes, address })
+        let at_ms = clock::now_ms();
+        Ok(Answer { status, headers, body, is_cut, sent_bytes, address, at_ms, kept: None })
     }
 }
 
 impl Answer {
+    /// Returns an answer from the spool; `None` if it is not of the web.
+    pub(super) fn from_spool(head: Head, body: Bytes, kept: Kept) -> Option<Self> {
+        let Kind::Page { status, headers, is_cut, sent_bytes, address } = head.kind else {
+            return None;
+        };
+        let pair = |(name, value): (String, String)| {
+            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+        };
+        let (status, headers) =
+            (StatusCode::from_u16(status).ok()?, headers.into_iter().filter_map(pair).collect());
+        let (at_ms, kept) = (head.at_ms, Some(kept));
+        Some(Self { status, headers, body, is_cut, sent_bytes, address, at_ms, kept })
+    }
+
+    /// Writes the answer for `url` to the spool, if it is one that need not be asked for again. Blocks.
+    pub(super) fn keep_in(&mut self, spool: &Spool, url: &Url) {
+        let is_lasting = self.status.is_success()
+            || self.status.is_redirection()
+            || matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE);
+        if !is_lasting {
+            return;
+        }
+        let pair = |(name, value): (&HeaderName, &HeaderValue)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let (is_cut, sent_bytes, address) = (self.is_cut, self.sent_bytes, self.address);
+        let headers = self.headers.iter().map(pair).collect();
+        let kind =
+            Kind::Page { status: self.status.as_u16(), headers, is_cut, sent_bytes, address };
+        let head = Head { url: url.to_string(), at_ms: self.at_ms, kind };
+        self.kept = spool.keep(&head, &self.body);
+    }
+
     /// Returns what the header fields ask of robots.
     pub(super) fn directives(&self) -> Directives {
         let mut directives = Directives::default();

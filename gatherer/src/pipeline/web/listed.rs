@@ -13,6 +13,7 @@ use url::Url;
 use super::super::run::Candidate;
 use super::crawl::{Crawl, millis};
 use super::others::{Found, Item, List, Numbers};
+use super::spool::Kept;
 use super::{Got, What};
 use crate::lock::lock;
 use crate::note::ObjectNote;
@@ -27,11 +28,13 @@ pub(super) struct Asked {
     pub(super) old: Option<Box<ObjectNote>>,
     pub(super) took: Duration,
     pub(super) found: Result<Found, FetchError>,
+    /// Keeps it in the spool.
+    pub(super) kept: Option<Kept>,
 }
 
 impl Crawl<'_> {
     pub(super) fn handle_found(&mut self, asked: Asked, candidates: &SyncSender<Candidate>) {
-        let Asked { url, depth, old, took, found } = asked;
+        let Asked { url, depth, old, took, found, kept } = asked;
         let done = Outcome::Done { took_ms: millis(took) };
         let (what, content, outcome) = match found {
             Ok(Found::List(list)) => {
@@ -69,7 +72,7 @@ impl Crawl<'_> {
         };
         let now_ms = clock::now_ms();
         lock(&self.frontier).answered(&url, outcome, now_ms);
-        let got = Got { content, at_ms: now_ms, ..Got::without_content(url, depth, what) };
+        let got = Got { content, at_ms: now_ms, kept, ..Got::without_content(url, depth, what) };
         self.settle(got, old.as_deref(), candidates);
     }
 

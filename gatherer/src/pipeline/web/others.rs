@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use formats::object::Object;
+use net::clock;
 use net::fetch::{Bounds, FetchError};
 use net::ftp as client;
 use soif::digest::Md5;
 use url::Url;
 
 use super::super::run::Fetched;
-use super::fetch::TIME_MAX;
+use super::spool::{Head, Kind};
 use crate::lock::lock;
 use crate::spec::{Protocol, Web};
 use crate::validator::Validator;
@@ -113,7 +114,7 @@ pub(super) struct Others {
 impl Others {
     pub(super) fn new(web: Arc<Web>, bytes_max: usize) -> Self {
         let mut bounds = Bounds { bytes_max, ..Bounds::default() };
-        bounds.timeouts.total = Some(TIME_MAX);
+        bounds.timeouts.total = Some(web.answer_time_max);
         let own = Bounds { allow_private: web.allow_private, ..bounds };
         let settings = client::Settings {
             start_tls: web.start_tls,
@@ -191,6 +192,39 @@ fn object(url: &Url, name: String, (bytes, is_cut): (Vec<u8>, bool), sign: Optio
     };
     let sure = sign.is_none_or(|it| it.is_sure);
     Found::Content(Box::new(Fetched { object, md5, validator, sure, file: None }))
+}
+
+/// Returns what the spool has of an object beside its content.
+pub(super) fn head(url: &Url, content: &Fetched) -> Head {
+    let object = &content.object;
+    let kind = Kind::Object {
+        name: object.name.clone(),
+        modified: object.modified,
+        size: object.size,
+        is_cut: object.truncated,
+        validator: content.validator.clone(),
+        is_sure: content.sure,
+    };
+    Head { url: url.to_string(), at_ms: clock::now_ms(), kind }
+}
+
+/// Returns an object from the spool; `None` if it is of the web.
+pub(super) fn from_spool(head: Head, bytes: Bytes) -> Option<Found> {
+    let Kind::Object { name, modified, size, is_cut, validator, is_sure } = head.kind else {
+        return None;
+    };
+    let md5 = Md5::of(&bytes);
+    let object = Object {
+        url: head.url,
+        name,
+        modified,
+        size,
+        truncated: is_cut,
+        rest: None,
+        md5: (!is_cut).then_some(md5),
+        bytes,
+    };
+    Some(Found::Content(Box::new(Fetched { object, md5, validator, sure: is_sure, file: None })))
 }
 
 /// Returns the last name in the path of a URL.

@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::SyncSender;
 
-use ::crawl::frontier::{Failure, Outcome};
+use ::crawl::frontier::{Failure, Out, Outcome, Pushed};
 use net::clock;
-use url::Url;
+use net::guard::{self, Refusal};
+use url::{Host, Url};
 
 use super::super::run::Candidate;
 use super::crawl::{Crawl, PAGE_PROBLEM};
@@ -51,6 +52,29 @@ impl Crawl<'_> {
         }
     }
 
+    /// Takes the URL where a page is instead, and names what keeps it from being gathered.
+    pub(super) fn handle_moved(&mut self, url: &Url, to: &Url, depth: u16) {
+        let pushed = self.push(to, depth, false);
+        let is_out = matches!(pushed, Pushed::Out(_));
+        let spec = &self.web.plan.web;
+        let fault = if self.moved.note(url, to) {
+            Some(format!("it leads to {to}, and from there back to itself"))
+        } else if is_out && *url == spec.url {
+            self.elsewhere = Some(to.clone());
+            None
+        } else if is_out && !spec.leaves.is_empty() {
+            Some(format!("it leads to {to}, which is not listed: list that"))
+        } else if pushed == Pushed::Out(Out::Scheme) {
+            Some(format!("it only leads to {to}, which is not gathered"))
+        } else {
+            let inside = is_out.then(|| inside(to)).flatten();
+            inside.map(|it| format!("it only leads to {to}, {it}"))
+        };
+        if let Some(fault) = fault {
+            self.problem(url, PAGE_PROBLEM, fault);
+        }
+    }
+
     pub(super) fn fail(
         &mut self,
         url: &Url,
@@ -81,5 +105,14 @@ impl Got {
     /// Returns the memory of the content, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.content.as_ref().map_or(0, |it| it.object.bytes.len())
+    }
+}
+
+/// Returns in which network that is not public the address of a URL is, if it has one.
+fn inside(url: &Url) -> Option<Refusal> {
+    match url.host()? {
+        Host::Ipv4(address) => guard::classify(address.into()),
+        Host::Ipv6(address) => guard::classify(address.into()),
+        Host::Domain(_) => None,
     }
 }

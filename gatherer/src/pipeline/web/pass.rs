@@ -18,6 +18,7 @@ use super::fetch::Fetcher;
 use super::lists::Lists;
 use super::memo::Memo;
 use super::missing::Missing;
+use super::moved::Moved;
 use super::others::Others;
 use super::{Got, Led, WebAccess, What};
 use crate::lock::lock;
@@ -32,7 +33,7 @@ impl<'r> Crawl<'r> {
         led: UnboundedReceiver<Led>,
     ) -> Result<Self, collection::Error> {
         // A crawl that was stopped may have brought something new before that.
-        let (began_ms, has_news) = {
+        let (began_ms, is_resumed) = {
             let mut root = lock(&run.root.note);
             let is_resumed = root.crawl_began.is_some();
             if root.crawl_began.is_none() {
@@ -41,6 +42,7 @@ impl<'r> Crawl<'r> {
             }
             (root.crawl_began.unwrap_or_default(), is_resumed)
         };
+        let has_news = is_resumed;
         let (filter, spec) = (web.plan.filter.clone(), &web.plan.web);
         let frontier = Frontier::new(spec.frontier(), Box::new(move |url| filter.refuses(url)));
         let frontier = Arc::new(Mutex::new(frontier));
@@ -72,8 +74,14 @@ impl<'r> Crawl<'r> {
             paused,
             has_news,
             pushed: Memo::default(),
+            moved: Moved::default(),
             elsewhere: None,
         };
+        if is_resumed {
+            crawl.recover();
+        } else {
+            web.spool.clear();
+        }
         crawl.name_lists();
         crawl.push_known()?;
         for start in spec.starts() {
@@ -81,6 +89,15 @@ impl<'r> Crawl<'r> {
         }
         crawl.enumerate();
         Ok(crawl)
+    }
+
+    /// Finds what an earlier process has fetched in this pass and not committed.
+    fn recover(&self) {
+        self.web.spool.recover(|head| {
+            let note = Url::parse(&head.url).ok().and_then(|it| self.note_of(&it));
+            let answered_ms = note.and_then(|it| it.crawled).map_or(0, |it| it.answered_ms);
+            self.began_ms <= head.at_ms && answered_ms < head.at_ms
+        });
     }
 
     /// Takes all known pages, and the links of those that were answered before a stop.

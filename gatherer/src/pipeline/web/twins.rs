@@ -264,6 +264,6 @@ impl Run<'_> {
                 updated.push(record);
             }
         }
-        Some(Prepared { url, key, against, note, updated, deleted })
+        Some(Prepared { url, key, against, note, updated, deleted, kept: None })
     }
 }
