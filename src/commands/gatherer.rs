@@ -190,6 +190,8 @@ fn crawl_lines(crawl: &CrawlStatus) -> Vec<String> {
         let why = host.why.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
         lines.push(format!("  {}: {} waiting{answer}{why}", host.host, host.waiting));
     }
+    let slowest = hosts.iter().filter_map(|it| Some((it.answer_ms?, &it.host))).max();
+    lines.extend(slowest.map(|(ms, host)| format!("  slowest: {host}, {ms} ms an answer")));
     lines.extend(traps.iter().map(|it| format!("  trap {it}")));
     lines
 }
@@ -330,9 +332,29 @@ mod tests {
 
     use collection::Takedowns;
     use daemon::health::{Check, Readiness};
-    use gatherer::progress::{Hold, Progress, RootStatus};
+    use gatherer::progress::{Hold, HostStatus, Progress, RootStatus};
 
     use super::*;
+
+    fn crawl() -> CrawlStatus {
+        let host = |name: &str, waiting, answer_ms, why: Option<&str>| HostStatus {
+            host: name.to_owned(),
+            waiting,
+            answer_ms,
+            why: why.map(str::to_owned),
+        };
+        CrawlStatus {
+            waiting: 9,
+            done: 30,
+            failed: 2,
+            refused: 1,
+            hosts: vec![
+                host("http://a", 8, Some(20), None),
+                host("http://b", 1, Some(900), Some("an administrator paused the host")),
+            ],
+            traps: vec!["http://a/cal/…: a calendar without end".to_owned()],
+        }
+    }
 
     /// The status is serialized as by the gatherer, and read back.
     #[test]
@@ -343,7 +365,7 @@ mod tests {
             confirmed: None,
             hold: Some(Hold::Missing),
             held: 12,
-            crawl: None,
+            crawl: Some(crawl()),
             harvest: Some("asks for its sets".to_owned()),
         };
         let full = Some("no space on /srv".to_owned());
@@ -392,6 +414,11 @@ mod tests {
             "unreadable: 3 problems",
             "1,200 files",
             "its harvest asks for its sets",
+            "  30 answered, 9 waiting, 2 failed, 1 kept out by robots.txt",
+            "  http://a: 8 waiting, 20 ms an answer",
+            "  http://b: 1 waiting, 900 ms an answer, an administrator paused the host",
+            "  slowest: http://b, 900 ms an answer",
+            "  trap http://a/cal/…: a calendar without end",
             "HELD (missing): 12 files",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");

@@ -271,11 +271,13 @@ fn work(
     let data = data.to_owned();
     async move {
         let start = clock::monotonic();
-        let mut progress = view.gathering(gatherer.progress(), 1).await?;
+        let crawls = || gatherer.crawls();
+        let mut progress = view.gathering(gatherer.progress(), crawls, 1).await?;
         if confirm && !gatherer.confirm(None).is_empty() {
             // The new pass waits for harvests too: the deletions may be those of repositories.
             gatherer.gather();
-            progress = view.gathering(gatherer.progress(), progress.passes_done + 1).await?;
+            let passes = progress.passes_done + 1;
+            progress = view.gathering(gatherer.progress(), crawls, passes).await?;
         }
         let gathered = clock::monotonic().duration_since(start);
         view.indexing(&progress);

@@ -1,5 +1,6 @@
 //! Tests of `harvest up` with the address of a web site, which nginx serves.
 
+mod kinds;
 mod site;
 
 use std::collections::HashMap;
@@ -19,6 +20,9 @@ use crate::harness::{
 
 /// Number of pages of the site, besides its first.
 const PAGES: usize = 1_500;
+
+/// Maximum number of requests that are under way at a host of this machine, as docs/gathering.md has it.
+const REQUESTS_MAX: usize = 8;
 
 /// A running nginx; it is stopped when this is dropped.
 struct Nginx {
@@ -141,7 +145,10 @@ fn a_site_is_found_and_nothing_that_was_done_is_fetched_again_after_a_kill() {
     assert_eq!(times.len(), PAGES, "{out}\n{err}");
     let again = times.values().filter(|it| 1 < **it).count();
     let lost = fetched - usize::try_from(found).unwrap();
-    assert!(again <= lost && times.values().all(|it| *it <= 2), "{again} of at most {lost}");
+    assert!(
+        again <= REQUESTS_MAX && times.values().all(|it| *it <= 2),
+        "{again} again; {lost} of {fetched} were not found yet"
+    );
 
     // What has not changed is not sent again.
     let mut third = Running::start(up(&nginx, data.path(), &["--urls-max", "10000"]));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use gatherer::Progress;
+use gatherer::progress::{CrawlStatus, HostStatus};
 use indicatif::{HumanBytes, HumanCount, MultiProgress, ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -19,6 +20,9 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Number of types that are named; the others are counted together.
 const TYPES_SHOWN: usize = 4;
+
+/// Number of hosts of crawls that are named.
+const HOSTS_SHOWN: usize = 3;
 
 /// The view of the progress.
 #[derive(Debug)]
@@ -39,10 +43,11 @@ impl ProgressView {
     }
 
     /// Shows the running pass until `passes` passes are done since the start and no harvest is due,
-    /// and returns the progress at the end. Fails if the gatherer has stopped.
+    /// and returns the progress at the end; `crawls` says how crawls stand. Fails if the gatherer has stopped.
     pub(super) async fn gathering(
         &self,
         mut progress: watch::Receiver<Progress>,
+        crawls: impl Fn() -> Vec<CrawlStatus>,
         passes: u64,
     ) -> anyhow::Result<Progress> {
         let mut tick =
@@ -58,15 +63,16 @@ impl ProgressView {
                 _ = tick.tick() => {}
             }
             let now = progress.borrow().clone();
+            let details = details(&now, &crawls());
             match &self.bar {
                 Some(bar) => {
                     bar.set_length(100);
                     bar.set_position(now.percent().unwrap_or_default());
                     bar.set_prefix(files(&now));
-                    bar.set_message(details(&now));
+                    bar.set_message(details);
                     bar.tick();
                 }
-                None => output::line(&format!("gathering {}, {}", files(&now), details(&now)))?,
+                None => output::line(&format!("gathering {}, {}", files(&now), details))?,
             }
         }
     }
@@ -137,11 +143,37 @@ fn files(progress: &Progress) -> String {
     format!("{} of {least}{files}{percent}", HumanCount(progress.files_done))
 }
 
-/// Writes bytes, types and problems.
-fn details(progress: &Progress) -> String {
+/// Writes bytes, types, problems and crawls.
+fn details(progress: &Progress, crawls: &[CrawlStatus]) -> String {
     let mut parts = read(progress);
     parts.push(output::counted(progress.problems, "problem"));
+    parts.extend(outcomes(crawls));
     parts.join("; ")
+}
+
+/// Writes what has become of the pages of all crawls, and which hosts have most that wait; `None` if there is no
+/// crawl.
+fn outcomes(crawls: &[CrawlStatus]) -> Option<String> {
+    let sum =
+        |of: fn(&CrawlStatus) -> usize| HumanCount(crawls.iter().map(of).sum::<usize>() as u64);
+    let mut text = format!(
+        "{} answered, {} failed, {} kept out by robots.txt, {} waiting",
+        sum(|it| it.done),
+        sum(|it| it.failed),
+        sum(|it| it.refused),
+        sum(|it| it.waiting)
+    );
+    let mut hosts: Vec<&HostStatus> = crawls.iter().flat_map(|it| &it.hosts).collect();
+    hosts.sort_by_key(|it| usize::MAX - it.waiting);
+    let named = hosts.iter().take(HOSTS_SHOWN).map(|it| {
+        let why = it.why.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
+        format!("{}: {} waiting{why}", it.host, HumanCount(it.waiting as u64))
+    });
+    let named: Vec<String> = named.collect();
+    if !named.is_empty() {
+        text += &format!(" ({})", named.join("; "));
+    }
+    (!crawls.is_empty()).then_some(text)
 }
 
 /// Writes bytes and types.
@@ -186,6 +218,31 @@ mod tests {
     }
 
     #[test]
+    fn a_crawl_is_told_by_outcomes_and_hosts() {
+        assert_eq!(outcomes(&[]), None);
+        let host = |name: &str, waiting, why: Option<&str>| HostStatus {
+            host: format!("http://{name}"),
+            waiting,
+            answer_ms: None,
+            why: why.map(str::to_owned),
+        };
+        let hosts = vec![host("a", 900, None), host("b", 200, Some("paused")), host("c", 1, None)];
+        let one =
+            CrawlStatus { waiting: 1_101, done: 1_200, failed: 2, hosts, ..CrawlStatus::default() };
+        let hosts = vec![host("d", 7, None)];
+        let other =
+            CrawlStatus { waiting: 7, done: 1, refused: 3, hosts, ..CrawlStatus::default() };
+        let expected = "1,201 answered, 2 failed, 3 kept out by robots.txt, 1,108 waiting (http://a: 900 waiting; \
+                        http://b: 200 waiting, paused; http://d: 7 waiting)";
+        assert_eq!(outcomes(&[one, other]).unwrap(), expected);
+        let details = details(&Progress::default(), &[CrawlStatus::default()]);
+        assert_eq!(
+            details,
+            "0 B read; 0 problems; 0 answered, 0 failed, 0 kept out by robots.txt, 0 waiting"
+        );
+    }
+
+    #[test]
     fn the_total_does_not_run_away() {
         let mut progress = Progress { phase: gatherer::Phase::Walking, ..Progress::default() };
         (progress.files_done, progress.files_seen) = (20, 1_030);
@@ -198,11 +255,11 @@ mod tests {
     async fn gathering_ends_with_the_first_pass() {
         let (sender, receiver) = watch::channel(Progress::default());
         let show = ProgressView { bar: None };
-        let gathering = show.gathering(receiver, 1);
+        let gathering = show.gathering(receiver, Vec::new, 1);
         sender.send_modify(|it| (it.passes_done, it.files_done) = (1, 7));
         assert_eq!(gathering.await.unwrap().files_done, 7);
         let (sender, receiver) = watch::channel(Progress::default());
         drop(sender);
-        assert!(show.gathering(receiver, 1).await.is_err());
+        assert!(show.gathering(receiver, Vec::new, 1).await.is_err());
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use net::clock;
 
-use super::{Nginx, up};
+use super::{Nginx, REQUESTS_MAX, up};
 use crate::harness::{Running, search, total, write};
 
 /// The packages with the site.
@@ -19,10 +19,6 @@ const PACKAGES: [&str; 2] = ["libstdc++-12-doc", "cppreference-doc-en-html"];
 /// Folders below their `usr/share`, each with the page that leads to the others.
 const STARTS: &str = "<title>All</title><a href=/cppreference/doc/html/en/index.html>one</a>\
                       <a href=/doc/gcc-12-base/libstdc++/index.html>other</a>";
-
-/// Largest number of pages that were fetched and not yet committed when the process was killed: those on their way to
-/// the commit, at most 1,024 that wait for a worker and 64 that wait for the commit, and those of the last second.
-const LOST_MAX: usize = 1_300;
 
 /// Time for all of it, five times what it should take.
 const LONG: Duration = Duration::from_secs(600);
@@ -76,7 +72,7 @@ fn a_documentation_of_thousands_of_pages_is_found_also_after_a_kill() {
     }
     let twice = times.values().filter(|it| 1 < **it).count();
     assert!(pages_min <= times.len(), "{} pages", times.len());
-    assert!(twice <= LOST_MAX, "{twice} pages were fetched twice, of {before} before the kill");
+    assert!(twice <= REQUESTS_MAX, "{twice} pages were fetched twice, of {before} before the kill");
     assert!(times.values().all(|it| *it <= 2));
     let objects = line.split_whitespace().nth(1).unwrap().replace(',', "");
     let objects: usize = objects.parse().unwrap_or_else(|it| panic!("{it}: {line}"));
