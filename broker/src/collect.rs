@@ -255,8 +255,18 @@ impl Collector {
     fn begin(&self, name: &str) -> Option<(Source, Shutdown, bool)> {
         let mut state = self.state();
         let entry = state.sources.get_mut(name)?;
-        entry.pulling = true;
+        (entry.pulling, entry.activity) = (true, None);
         Some((entry.source.clone(), entry.cancel.clone(), entry.confirmed))
+    }
+}
+
+impl Inner {
+    /// Shows what the harvest of a source does, until the source's next pull.
+    fn show(&self, name: &str, activity: watch::Receiver<String>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = state.sources.get_mut(name) {
+            entry.activity = Some(activity);
+        }
     }
 }
 

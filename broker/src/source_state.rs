@@ -3,6 +3,7 @@
 
 use freshness::history::{History, Log, Settings, Status};
 use net::shutdown::Shutdown;
+use tokio::sync::watch;
 
 use crate::collect::PendingChanges;
 use crate::memory::{Memory, Origin, SourceVersion};
@@ -19,6 +20,8 @@ pub(crate) struct SourceState {
     /// Ends a running pull when the source is removed or its settings change.
     pub(crate) cancel: Shutdown,
     pub(crate) pulling: bool,
+    /// What the harvest of the pull that began last does, in words, if its source is a repository.
+    pub(crate) activity: Option<watch::Receiver<String>>,
     pub(crate) last_pull: Option<LastPull>,
     pub(crate) pulls: u64,
     pub(crate) history: History,
@@ -48,6 +51,7 @@ impl SourceState {
             source,
             cancel: Shutdown::new(),
             pulling: false,
+            activity: None,
             last_pull,
             pulls: 0,
             history,
@@ -93,6 +97,11 @@ impl SourceState {
         self.last_pull = Some(pull);
     }
 
+    fn activity(&self) -> Option<String> {
+        let activity = self.activity.as_ref()?.borrow().clone();
+        (!activity.is_empty()).then_some(activity)
+    }
+
     /// Returns the source's status, given its schedule and the number of objects that it holds.
     pub(crate) fn status(&self, view: &View, objects: u64) -> SourceStatus {
         SourceStatus {
@@ -107,6 +116,7 @@ impl SourceState {
             pull_seconds: view.took_secs,
             next_due_ms: view.due_ms,
             pulling: view.pulling,
+            activity: view.pulling.then(|| self.activity()).flatten(),
             last_pull: self.last_pull.clone(),
             pulls: self.pulls,
             freshness: view.freshness,

@@ -262,6 +262,9 @@ pub struct SourceStatus {
     pub next_due_ms: Option<u64>,
     /// Whether a pull is running.
     pub pulling: bool,
+    /// Of a repository: what the harvest under way does, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
     /// The last pull that succeeded.
     pub last_pull: Option<LastPull>,
     /// Number of pulls that succeeded since this process started.

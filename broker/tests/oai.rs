@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use broker::source::{Kind, Oai, Source};
 use collection::{Change, Version};
-use common::{Origin, Running, STEP_MAX, config, record, url_of};
+use common::{Origin, Running, STEP_MAX, client, config, record, url_of};
 use exchange::repository::{Daemon, Repository, Settings};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -33,6 +33,8 @@ struct TestRepository {
     address: SocketAddr,
     repository: Repository,
     instead: Instead,
+    /// Requests with this text are not answered.
+    stalled: Instead,
     asked: Arc<Mutex<Vec<String>>>,
     shutdown: Shutdown,
     sets: PathBuf,
@@ -48,12 +50,17 @@ impl Drop for TestRepository {
 #[derive(Clone)]
 struct Watched {
     instead: Instead,
+    stalled: Instead,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 async fn watch(State(watched): State<Watched>, request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default().to_owned();
-    watched.asked.lock().unwrap().push(query);
+    watched.asked.lock().unwrap().push(query.clone());
+    // Looked at as often as a client would ask whether it goes on.
+    while watched.stalled.lock().unwrap().is_some_and(|text| query.contains(text)) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let instead = *watched.instead.lock().unwrap();
     match instead {
         Some(text) => text.into_response(),
@@ -75,13 +82,27 @@ impl TestRepository {
         tokio::spawn(async move { kept.keep(until).await });
         let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (instead, asked) = (Instead::default(), Arc::default());
-        let watched = Watched { instead: Arc::clone(&instead), asked: Arc::clone(&asked) };
+        let (instead, stalled, asked) = (Instead::default(), Instead::default(), Arc::default());
+        let watched = Watched {
+            instead: Arc::clone(&instead),
+            stalled: Arc::clone(&stalled),
+            asked: Arc::clone(&asked),
+        };
         let router: Router =
             repository.routes().layer(middleware::from_fn_with_state(watched, watch));
         let limits = net::server::Limits::default();
         tokio::spawn(net::server::serve(listener, router, limits, shutdown.clone()));
-        let site = Self { origin, address, repository, instead, asked, shutdown, sets, _dir: dir };
+        let site = Self {
+            origin,
+            address,
+            repository,
+            instead,
+            stalled,
+            asked,
+            shutdown,
+            sets,
+            _dir: dir,
+        };
         site.ready().await;
         site
     }
@@ -157,6 +178,29 @@ async fn a_harvest_repository_gives_the_same_objects_as_its_feed() {
     let asked = site.asked();
     assert!(asked.iter().all(|it| it != "verb=ListMetadataFormats"), "{asked:?}");
     assert!(asked.iter().any(|it| it.contains("from=20")), "{asked:?}");
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_first_pull_says_what_it_does() {
+    let site = TestRepository::start(None).await;
+    site.origin.update(1..=25, "alpha").await;
+    *site.stalled.lock().unwrap() = Some("resumptionToken");
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Running::start(config(dir.path(), vec![site.source(soif())])).await;
+    let does = |it: &broker::status::Status| {
+        it.sources[0].activity.as_ref().is_some_and(|it| it.contains("asks for part 2 of the"))
+    };
+    let status = broker.until("asks for part 2", does).await;
+    let activity = status.sources[0].activity.clone().unwrap();
+    assert!(activity.ends_with("10 records so far"), "{activity}");
+    let page = client().send(net::client::Request::get(url_of(broker.admin))).await.unwrap();
+    let page = page.bytes(1 << 20).await.unwrap();
+    let page = String::from_utf8_lossy(&page).into_owned();
+    assert!(page.contains(&format!("The harvest of library {activity}.")), "{page}");
+    *site.stalled.lock().unwrap() = None;
+    finds(&broker, "alpha", 25).await;
+    broker.until("has ended", |it| it.sources[0].activity.is_none()).await;
     broker.stop().await;
 }
 

@@ -12,6 +12,8 @@ const LINKS: &[(&str, &str)] =
 /// Number of consecutive failures from which a source is in trouble, since a single one is normal
 /// in networks. A source that was never pulled is in trouble after its first failure.
 const FAILURES_MIN: u32 = 2;
+/// Maximum number of harvests under way of which the overview says what they do.
+const HARVESTS_MAX: usize = 10;
 
 /// Returns the overview; `about` has the public facts, and `now_ms` is in Unix milliseconds.
 pub(super) fn overview(
@@ -115,6 +117,10 @@ fn now(status: &Status) -> Vec<String> {
             format!("{name} and {} more are being pulled.", grouped(pulling.len() as u64 - 1))
         }
     }];
+    let harvests = status.sources.iter().filter_map(|it| Some((&it.name, it.activity.as_ref()?)));
+    now.extend(
+        harvests.take(HARVESTS_MAX).map(|(name, does)| format!("The harvest of {name} {does}.")),
+    );
     let behind = status.serial.saturating_sub(status.index_covered.unwrap_or(0));
     if 0 < behind && status.objects != 0 {
         now.push(format!("Changes still to be indexed: {}.", grouped(behind)));

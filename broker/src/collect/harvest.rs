@@ -64,6 +64,7 @@ pub(super) async fn pull_into(
         Settings { records_max: source.records_max, ..oai.settings(source.url.as_str()) };
     let running = Running::new(repository, settings, checkpoint, bounds, shutdown);
     let mut running = running.holding(HOLD);
+    inner.show(&source.name, running.activity());
     let (mut tally, mut came) = (Tally::default(), false);
     let end = loop {
         let step = running.next().await;
