@@ -17,9 +17,13 @@ mod health;
 mod newcomer;
 mod oai;
 mod opening;
+#[path = "../../net/tests/peers/peer.rs"]
+mod peer;
 mod push;
 mod replicator;
 mod report;
+#[path = "../../net/tests/peers/servers.rs"]
+mod servers;
 mod shell;
 mod soak;
 mod takedown;
