@@ -221,6 +221,13 @@ async fn faults_are_told_apart() {
         assert!(matches!(reader.group(bad).await.unwrap_err().fault, Fault::Url { .. }));
         assert!(sent.lock().unwrap().is_empty());
     }
+    for bad in ["1@h>\r\nQUIT", "1@h\r\nQUIT", "1@h\nQUIT", "1@h\r", "<1@h>\r\nQUIT"] {
+        let (address, sent) = scripted(Vec::new(), PLAIN).await;
+        let mut reader = Reader::new(settings(address)).unwrap();
+        let error = reader.article_by_id(bad).await.unwrap_err();
+        assert!(matches!(error.fault, Fault::Url { .. }), "{bad:?}: {error}");
+        assert!(sent.lock().unwrap().is_empty(), "{bad:?}");
+    }
 }
 
 #[tokio::test]
