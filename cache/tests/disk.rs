@@ -266,7 +266,7 @@ async fn what_cannot_be_read_any_more_is_fetched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_objects_do_not_flush_small_ones_that_are_used() {
-    const LARGE: usize = 6 << 20;
+    const LARGE: usize = 2 << 20;
     let site = Site::with(
         |request: Request<Body>, _| async move {
             if !request.uri().path().starts_with("/large") {
@@ -289,8 +289,8 @@ async fn large_objects_do_not_flush_small_ones_that_are_used() {
         until("all are on disk", async || 99 <= site.handle.status().disk_objects).await;
     }
     assert_eq!(site.seen().len(), 99);
-    // Three times as much as has room; each is a tenth of that.
-    for n in 0..32 {
+    // Three times as much as has room; each is more than memory has.
+    for n in 0..96 {
         assert_eq!(get(&format!("/large-{n}")).await.0.len(), LARGE);
     }
     let mut kept = 0;
@@ -301,5 +301,5 @@ async fn large_objects_do_not_flush_small_ones_that_are_used() {
     }
     assert_eq!(kept, 99);
     // The disk may be behind, and then it is fetched once more.
-    until("large ones are stored, too", async || get("/large-31").await.1).await;
+    until("large ones are stored, too", async || get("/large-95").await.1).await;
 }

@@ -34,7 +34,7 @@ async fn victim() {
     let data = PathBuf::from(data);
     let web = Web { delay: Duration::ZERO, ..Web::new(Url::parse(&site).unwrap()) };
     let web = Web { urls_max: 2 * PAGES, ..web };
-    let base = Config::for_paths(&[data.clone()], &data);
+    let base = Config::for_paths(std::slice::from_ref(&data), &data);
     let config = Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..base };
     let stopped = Server::bind(config).await.unwrap().run(Shutdown::new()).await;
     panic!("stopped by itself: {stopped:?}");
