@@ -38,8 +38,9 @@ const TRANSFERS: &str = "transfers";
 const OBJECTS: &str = "objects";
 /// Time for the head of an answer: some pages take their origin long.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
-/// Unused connections that are kept for one origin.
-const IDLE_PER_HOST_MAX: usize = 256;
+/// Unused connections that are kept for one origin. Each takes a place there: with 256 a small server has none
+/// left for others.
+const IDLE_PER_HOST_MAX: usize = 64;
 
 /// A cache, bound and ready to run.
 #[derive(Debug)]
