@@ -47,9 +47,6 @@ const REST: Duration = Duration::from_secs(60);
 /// it writes.
 const COLLECTING: Duration = Duration::from_millis(10);
 
-/// Objects that are written between two looks at the time.
-const BATCH_MAX: usize = 1_000;
-
 /// Bytes of objects that may wait to be written; further ones are not stored.
 const WAITING_BYTES_MAX: u64 = 32 << 20;
 
@@ -325,9 +322,11 @@ impl Writer {
                     is_dirty = true;
                     let begun = clock::monotonic();
                     self.take(job);
-                    let more = jobs.try_iter().take(BATCH_MAX).map(|it| self.take(it)).count();
-                    if more < BATCH_MAX {
-                        rest(COLLECTING.saturating_sub(begun.elapsed()));
+                    while begun.elapsed() < COLLECTING {
+                        match jobs.try_recv() {
+                            Ok(job) => self.take(job),
+                            Err(_) => rest(COLLECTING.saturating_sub(begun.elapsed())),
+                        }
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
