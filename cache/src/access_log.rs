@@ -31,6 +31,7 @@ use net::error::BoxError;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::counts::From;
+use crate::fetch::giver::Giver;
 
 /// Number of lines that may wait to be written.
 const LINES_MAX: usize = 10_000;
@@ -59,6 +60,8 @@ pub(crate) struct Entry {
     pub(crate) url: String,
     pub(crate) status: StatusCode,
     pub(crate) from: From,
+    /// Who gave it, if somebody was asked for it.
+    pub(crate) giver: Option<Giver>,
     pub(crate) content_type: String,
     /// When the request came, in Unix milliseconds.
     pub(crate) came_ms: u64,
@@ -87,10 +90,12 @@ impl Entry {
             Format::Squid => {
                 let took = took.as_millis();
                 let at = came_ms + u64::try_from(took).unwrap_or_default();
-                let (code, source) = codes(self.from);
+                let code = code(self.from);
+                let giver = self.giver.as_ref();
+                let giver = giver.map_or_else(|| "HIER_NONE/-".to_owned(), Giver::in_log);
                 let end = if is_whole { "" } else { "_ABORTED" };
                 format!(
-                    "{}.{:03} {took:6} {client} {code}{end}/{status:03} {bytes} {method} {url} - {source}/- {content_type}",
+                    "{}.{:03} {took:6} {client} {code}{end}/{status:03} {bytes} {method} {url} - {giver} {content_type}",
                     at / 1_000,
                     at % 1_000
                 )
@@ -106,16 +111,16 @@ impl Entry {
     }
 }
 
-/// Returns Squid's words for where an answer came from, and for who was asked for it.
-fn codes(from: From) -> (&'static str, &'static str) {
+/// Returns Squid's word for where an answer came from.
+fn code(from: From) -> &'static str {
     match from {
-        From::Hit => ("TCP_HIT", "HIER_NONE"),
-        From::Joined => ("TCP_CF_HIT", "HIER_NONE"),
-        From::Validated => ("TCP_REFRESH_UNMODIFIED", "HIER_DIRECT"),
-        From::Stale => ("TCP_REFRESH_FAIL_OLD", "HIER_DIRECT"),
-        From::Miss | From::Passed => ("TCP_MISS", "HIER_DIRECT"),
-        From::Own => ("NONE_NONE", "HIER_NONE"),
-        From::Tunnel => ("TCP_TUNNEL", "HIER_DIRECT"),
+        From::Hit => "TCP_HIT",
+        From::Joined => "TCP_CF_HIT",
+        From::Validated => "TCP_REFRESH_UNMODIFIED",
+        From::Stale => "TCP_REFRESH_FAIL_OLD",
+        From::Miss | From::Passed => "TCP_MISS",
+        From::Own => "NONE_NONE",
+        From::Tunnel => "TCP_TUNNEL",
     }
 }
 
@@ -282,6 +287,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::resolution::Code;
 
     fn entry(url: &str) -> Entry {
         Entry {
@@ -290,6 +296,7 @@ mod tests {
             url: url.to_owned(),
             status: StatusCode::OK,
             from: From::Hit,
+            giver: None,
             content_type: "text/html".to_owned(),
             came_ms: 784_111_777_250,
         }
@@ -301,6 +308,13 @@ mod tests {
         let squid =
             "784111777.253      3 192.0.2.7 TCP_HIT/200 512 GET http://h/a - HIER_NONE/- text/html";
         assert_eq!(line(Format::Squid), squid);
+        let giver = Some(Giver::new(Code::NeighborHit, "192.0.2.9"));
+        let missed = Entry { from: From::Miss, giver, ..entry("http://h/a") };
+        let missed = missed.line(Format::Squid, (512, true), Duration::ZERO);
+        assert!(
+            missed.contains(" TCP_MISS/200 512 GET http://h/a - SIBLING_HIT/192.0.2.9 "),
+            "{missed}"
+        );
         let common =
             "192.0.2.7 - - [06/Nov/1994:08:49:37 +0000] \"GET http://h/a HTTP/1.1\" 200 512";
         assert_eq!(line(Format::Common), common);

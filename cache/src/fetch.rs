@@ -12,6 +12,7 @@
 
 mod asking;
 pub(crate) mod coming;
+pub(crate) mod giver;
 pub(crate) mod mirrored;
 pub(crate) mod schemes;
 
@@ -32,6 +33,7 @@ use tokio_util::task::TaskTracker;
 
 use asking::Came;
 use coming::Coming;
+use giver::Giver;
 use mirrored::Mirrors;
 use schemes::Schemes;
 
@@ -72,9 +74,10 @@ pub(crate) enum Answer {
         transfer: Arc<Transfer>,
         /// Whether somebody else's request brought it.
         is_joined: bool,
+        giver: Option<Giver>,
     },
-    /// What was stored is still good.
-    Validated { object: Arc<Object>, is_joined: bool },
+    /// What was stored is still good, as this one says.
+    Validated { object: Arc<Object>, is_joined: bool, giver: Option<Giver> },
     /// The origin fails, and what was stored is used instead.
     Instead { object: Arc<Object> },
     /// It is for this client alone.
@@ -84,8 +87,8 @@ pub(crate) enum Answer {
 /// What comes of a flight for all who wait for it.
 #[derive(Clone, Debug)]
 enum Outcome {
-    Flowing(Arc<Head>),
-    Validated(Arc<Object>),
+    Flowing(Arc<Head>, Option<Giver>),
+    Validated(Arc<Object>, Option<Giver>),
     Instead(Arc<Object>),
     Alone(NotStored),
     Failed(Arc<net::Error>),
@@ -108,7 +111,7 @@ impl Flight {
     /// may.
     fn answers(&self, asked: &Asked) -> bool {
         match &*self.outcome.borrow() {
-            Some(Outcome::Flowing(head)) => {
+            Some(Outcome::Flowing(head, _)) => {
                 matches!(
                     choose(asked.ask(), &[Arc::as_ref(head)], clock::now_ms()),
                     Choice::Use { .. }
@@ -151,6 +154,8 @@ struct Shared {
     purged: Mutex<VecDeque<(Instant, Regex)>>,
     /// Why the last answer of a URL was not stored, with its status.
     not_stored: Cache<String, (StatusCode, NotStored)>,
+    /// Who gave the last answer of a URL.
+    givers: Cache<String, Giver>,
     tasks: TaskTracker,
     stop: Shutdown,
     folder: PathBuf,
@@ -179,6 +184,7 @@ impl Fetcher {
             changed: Cache::new(APART_MAX),
             purged: Mutex::default(),
             not_stored: Cache::new(APART_MAX),
+            givers: Cache::new(APART_MAX),
             tasks: TaskTracker::new(),
             stop,
             folder,
@@ -368,11 +374,11 @@ impl Fetcher {
         let mut outcome = flight.outcome.subscribe();
         let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
         match outcome.unwrap_or(Outcome::Ended) {
-            Outcome::Flowing(head) => {
+            Outcome::Flowing(head, giver) => {
                 let transfer = Arc::clone(&flight.transfer);
-                Ok(Answer::Flowing { head, reader, transfer, is_joined })
+                Ok(Answer::Flowing { head, reader, transfer, is_joined, giver })
             }
-            Outcome::Validated(object) => Ok(Answer::Validated { object, is_joined }),
+            Outcome::Validated(object, giver) => Ok(Answer::Validated { object, is_joined, giver }),
             Outcome::Instead(object) => Ok(Answer::Instead { object }),
             Outcome::Alone(why) => {
                 self.0.apart.insert(url.to_owned(), clock::monotonic());
@@ -417,6 +423,7 @@ impl Fetcher {
                 return;
             }
         };
+        self.given(url, response.giver.as_ref());
         dated(&mut response.headers, times);
         let kept = keep(asked.ask(), response.status, &response.headers, times, &asked.rules);
         let head = match kept {
@@ -440,7 +447,8 @@ impl Fetcher {
         let length = response.headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
         flight.transfer.promise(length);
-        flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head))));
+        let giver = response.giver.clone();
+        flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head), giver)));
         let end = flight.transfer.fill(start, &mut response).await;
         let transfer = &flight.transfer;
         let is_all = transfer.promised().is_none_or(|it| it == transfer.arrived());

@@ -23,6 +23,7 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
+use crate::fetch::giver::Giver;
 use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
 use crate::resolution::{Choice, Code, Kind, Liveness, PATIENCE, Resolution};
 use crate::target::destination::is_in_domain;
@@ -136,9 +137,8 @@ impl Drop for Done<'_> {
 /// Who is asked for an object, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
-    /// The neighbor's proxy, and whether it is a sibling, who is asked for what it has alone; `None`: the
-    /// home.
-    pub(crate) neighbor: Option<(Proxy, bool)>,
+    /// The neighbor's proxy, and how it is named where it gives the object; `None`: the home.
+    pub(crate) neighbor: Option<(Proxy, Giver)>,
     pub(crate) code: Code,
 }
 
@@ -261,8 +261,8 @@ impl Neighbors {
             Choice::Neighbor(index, code) => {
                 let state = self.0.list.get(index);
                 state.into_iter().for_each(|it| locked(&it.tally).chosen += 1);
-                let is_sibling = |it: &State| it.settings.kind == Kind::Sibling;
-                Route { neighbor: state.map(|it| (it.proxy.clone(), is_sibling(it))), code }
+                let giver = |it: &State| Giver::new(code, &it.settings.host);
+                Route { neighbor: state.map(|it| (it.proxy.clone(), giver(it))), code }
             }
         }
     }

@@ -2,12 +2,11 @@
 
 mod copies;
 mod report;
+mod stored;
 mod tunnel;
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -25,8 +24,8 @@ use url::Url;
 use crate::access_log::{AccessLog, Entry};
 use crate::answer::{Answers, message_of, status_of};
 use crate::config::Config;
-use crate::content::Content;
 use crate::counts::{Counts, From};
+use crate::fetch::giver::Giver;
 use crate::fetch::{Answer, Failure, Fetcher};
 use crate::memory::Object;
 use crate::objects::Objects;
@@ -38,6 +37,7 @@ use crate::policy::status::Source;
 use crate::policy::storing::{Ask, Head};
 use crate::policy::validation::is_of_same;
 use crate::request::Asked;
+use crate::resolution::Code;
 use crate::serve::Own;
 use crate::target::{self, Target};
 
@@ -135,9 +135,10 @@ impl Proxy {
         let (method, url) = (request.method().clone(), url_of(&request));
         let (client, came_ms) = (client_of(request.extensions()), clock::now_ms());
         let (from, response) = self.respond(request, pages).await;
-        let response = self.0.counts.answered(from, response);
+        let mut response = self.0.counts.answered(from, response);
+        let giver = response.extensions_mut().remove::<Giver>();
         let (status, content_type) = (response.status(), Entry::type_of(response.headers()));
-        let entry = Entry { client, method, url, status, from, content_type, came_ms };
+        let entry = Entry { client, method, url, status, from, giver, content_type, came_ms };
         Ok(response.map(|body| log.watch(entry, body)))
     }
 
@@ -216,24 +217,32 @@ impl Proxy {
             came = self.0.fetcher.get(&Arc::new(alone), stored).await;
         }
         match came {
-            Ok(Answer::Flowing { head, reader, transfer, is_joined }) => {
+            Ok(Answer::Flowing { head, reader, transfer, is_joined, giver }) => {
                 let source = forwarded(Some(head.status), Ok(()), is_joined);
-                let from = if is_joined { From::Joined } else { From::Miss };
-                (from, answers.flowing(&asked, &head, (reader, transfer.promised()), source))
+                let body = (reader, transfer.promised());
+                let response = answers.flowing(&asked, &head, body, source);
+                if is_joined {
+                    return (From::Joined, response);
+                }
+                (From::Miss, given(response, giver))
             }
-            Ok(Answer::Validated { object, is_joined }) => {
+            Ok(Answer::Validated { object, is_joined, giver }) => {
                 let source = forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), is_joined);
-                (From::Validated, self.stored(&asked, object.head(), &object.body, source))
+                let response = self.stored(&asked, object.head(), &object.body, source);
+                (From::Validated, given(response, giver))
             }
             Ok(Answer::Instead { object }) => {
                 let head = object.head();
                 let source = used(&head, true);
-                (From::Stale, self.stored(&asked, head, &object.body, source))
+                let response = self.stored(&asked, head, &object.body, source);
+                (From::Stale, given(response, Some(home(&asked))))
             }
             Ok(Answer::Alone { response, why: not }) => {
                 let (status, headers) = (response.status, response.headers.clone());
                 let source = forwarded(Some(status), Err(Some(not)), false);
-                (From::Miss, answers.passed(status, headers, response.into_body(), source))
+                let giver = response.giver.clone();
+                let response = answers.passed(status, headers, response.into_body(), source);
+                (From::Miss, given(response, giver))
             }
             Err(failure) => {
                 (From::Own, answers.failed(&asked, &failure, forwarded(None, Err(None), false)))
@@ -275,26 +284,6 @@ impl Proxy {
         (From::Hit, response)
     }
 
-    /// Answers with a stored object, which is forgotten if the disk does not give its body.
-    fn stored(
-        &self,
-        asked: &Asked,
-        head: Head,
-        content: &Content,
-        source: Source,
-    ) -> Response<Body> {
-        let response = self.0.answers.stored(asked, head, content, source);
-        if !matches!(content, Content::Disk(_)) {
-            return response;
-        }
-        let (fetcher, url) = (self.0.fetcher.clone(), asked.object.url.as_str().to_owned());
-        response.map(|body| {
-            told_if_lost(body, move || {
-                fetcher.forget(&url);
-            })
-        })
-    }
-
     fn nothing(&self) -> (From, Response<Body>) {
         let message = "the request takes stored answers alone (only-if-cached), and none is stored that \
                        can be used";
@@ -325,7 +314,8 @@ impl Proxy {
                     stored: Err(None),
                     collapsed: false,
                 };
-                (From::Miss, self.0.answers.passed(status, headers, body::empty(), source))
+                let response = self.0.answers.passed(status, headers, body::empty(), source);
+                (From::Miss, given(response, Some(home(&asked))))
             }
             Err(error) => self.fault(&asked, error, why),
         }
@@ -361,8 +351,9 @@ impl Proxy {
             Ok(response) => {
                 self.0.fetcher.invalidate(&asked, &response);
                 let (status, headers) = (response.status, response.headers.clone());
-                let source = passed(Some(status));
-                (From::Passed, self.0.answers.passed(status, headers, response.into_body(), source))
+                let (source, body) = (passed(Some(status)), response.into_body());
+                let response = self.0.answers.passed(status, headers, body, source);
+                (From::Passed, given(response, Some(home(&asked))))
             }
             Err(error) => self.fault(&asked, error, Forward::Method),
         }
@@ -397,12 +388,12 @@ impl Proxy {
         };
         match self.0.fetcher.client().dial(host, port, policy, TUNNEL_PATIENCE).await {
             Ok(dialed) => {
-                let stop = self.0.stop.clone();
+                let (stop, giver) = (self.0.stop.clone(), Giver::new(Code::Direct, &to.host));
                 self.0.fetcher.spawn(async move {
                     let (up, down) = tunnel::carry(tunnel, dialed, stop).await;
                     tracing::debug!(%to, up, down, "a tunnel ended");
                 });
-                (From::Tunnel, Response::new(body::empty()))
+                (From::Tunnel, given(Response::new(body::empty()), Some(giver)))
             }
             Err(error) => {
                 let status = status_of(&error);
@@ -444,23 +435,6 @@ impl Proxy {
     }
 }
 
-/// Returns a stored body, which tells if it cannot be read.
-fn told_if_lost(body: Body, tell: impl Fn() + Clone + Send + Unpin + 'static) -> Body {
-    if body.is_end_stream() {
-        return body;
-    }
-    body::unfold(body, move |mut body| {
-        let tell = tell.clone();
-        async move {
-            let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.transpose();
-            if frame.is_err() {
-                tell();
-            }
-            (body, frame.map(|it| it.and_then(|it| it.into_data().ok())))
-        }
-    })
-}
-
 /// Returns the URL of a request, as a log tells it: without a password.
 fn url_of(request: &Request<Body>) -> String {
     let host = request.headers().get(header::HOST).and_then(|it| it.to_str().ok());
@@ -475,6 +449,17 @@ fn url_of(request: &Request<Body>) -> String {
         }
         _ => uri.to_string(),
     }
+}
+
+/// Returns an answer of which the access log is to tell who gave it.
+fn given(mut response: Response<Body>, giver: Option<Giver>) -> Response<Body> {
+    giver.into_iter().for_each(|it| drop(response.extensions_mut().insert(it)));
+    response
+}
+
+/// Returns the home of an object, which alone was asked.
+fn home(asked: &Asked) -> Giver {
+    Giver::new(Code::Direct, asked.object.url.host_str().unwrap_or_default())
 }
 
 /// Counts down how often a request may be passed on. Returns whether it may be.

@@ -254,6 +254,7 @@ fn explained(it: &Explanation) -> String {
         ));
         lines.extend(vary.iter().map(|it| format!("    for requests with {it}")));
     }
+    lines.extend(it.given_by.iter().map(|it| format!("  last given by: {it}")));
     lines.extend(it.not_stored.iter().map(|it| format!("  not stored: {it}")));
     lines.push(format!("  the next request: {}", it.next));
     lines.join("\n")

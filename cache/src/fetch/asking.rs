@@ -9,6 +9,7 @@ use net::client::{Proxy, Request};
 use net::clock;
 
 use super::coming::Coming;
+use super::giver::Giver;
 use super::{Fetcher, Outcome, REST_BYTES_MAX};
 use crate::content::Content;
 use crate::memory::Object;
@@ -21,6 +22,7 @@ use crate::policy::freshness::Times;
 use crate::policy::storing::Head;
 use crate::policy::validation::{Validated, validated};
 use crate::request::{Asked, CONDITIONS};
+use crate::resolution::Code;
 use crate::target::{Scheme, named};
 
 /// What comes of asking an origin.
@@ -68,6 +70,7 @@ impl Fetcher {
             Validated::Good => {
                 let mut headers = response.headers.clone();
                 dated(&mut headers, times);
+                let giver = response.giver.clone();
                 // It is read so that the connection can be used again; a 304 has none.
                 response.skip(REST_BYTES_MAX).await;
                 let Some(head) = renewed(asked, &stored.head(), &headers, times) else {
@@ -76,13 +79,14 @@ impl Fetcher {
                     return self.ask_anew(asked).await;
                 };
                 let object = Arc::new(Object::new(&head, stored.body.clone()));
+                self.given(url, giver.as_ref());
                 // What was not on disk any more cannot be given.
                 if matches!(&object.body, Content::Disk(it) if !it.is_there()) {
                     return self.ask_anew(asked).await;
                 }
                 let may = || !self.has_changed(url, began);
                 self.0.objects.renew(url, (stored, &object), may);
-                Ok(Came::Stored(Outcome::Validated(object)))
+                Ok(Came::Stored(Outcome::Validated(object, giver)))
             }
             Validated::Other => self.ask_anew(asked).await,
         }
@@ -124,10 +128,14 @@ impl Fetcher {
             self.0.neighbors.route(&asked.object.at(), self.0.policy).await
         };
         self.count(route.code.name());
-        let response = match self.by_neighbor(asked, &outgoing, route).await {
+        // A home that is asked since its neighbors fail after all was not the faster one.
+        let code = if route.neighbor.is_some() { Code::Direct } else { route.code };
+        let mut response = match self.by_neighbor(asked, &outgoing, route).await {
             Some(response) => response,
             None => self.ask_nearest(asked, outgoing).await?,
         };
+        let home = asked.object.url.host_str().unwrap_or_default();
+        response.giver.get_or_insert_with(|| Giver::new(code, home));
         Ok((response, Times { sent_ms, came_ms: clock::now_ms() }))
     }
 
@@ -143,14 +151,19 @@ impl Fetcher {
         outgoing: &HeaderMap,
         route: Route,
     ) -> Option<Box<Coming>> {
-        let (proxy, is_sibling) = route.neighbor?;
+        let (proxy, giver) = route.neighbor?;
+        // A sibling is asked for what it has alone.
+        let is_sibling = route.code == Code::NeighborHit;
         let mut headers = outgoing.clone();
         if is_sibling {
             headers.append(header::CACHE_CONTROL, HeaderValue::from_static("only-if-cached"));
         }
         match self.pass(asked, headers, body::empty(), Some(proxy)).await {
             Ok(response) if is_sibling && response.status == StatusCode::GATEWAY_TIMEOUT => None,
-            Ok(response) => Some(response),
+            Ok(mut response) => {
+                response.giver = Some(giver);
+                Some(response)
+            }
             Err(error) => {
                 tracing::debug!(%error, "a neighbor did not give an object");
                 None

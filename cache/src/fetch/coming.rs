@@ -16,6 +16,7 @@ use net::ftp::Download;
 use tokio::sync::OwnedSemaphorePermit;
 use url::Url;
 
+use super::giver::Giver;
 use crate::policy::mirrors::Dropped;
 
 /// An answer whose body is still to come.
@@ -25,6 +26,8 @@ pub(crate) struct Coming {
     pub(crate) headers: HeaderMap,
     /// The URL that answers.
     pub(crate) url: Url,
+    /// Who gives it, if that was resolved.
+    pub(crate) giver: Option<Giver>,
     source: Source,
     proof: Option<Proof>,
     /// The place that a body in memory takes until it is sent.
@@ -41,7 +44,8 @@ enum Source {
 impl Coming {
     /// Returns an answer with this body.
     pub(crate) fn made(url: Url, status: StatusCode, headers: HeaderMap, body: Body) -> Self {
-        Self { status, headers, url, source: Source::Made(body), proof: None, room: None }
+        let source = Source::Made(body);
+        Self { status, headers, url, giver: None, source, proof: None, room: None }
     }
 
     /// Returns an answer with this file, which has `length` bytes if that is known.
@@ -49,7 +53,7 @@ impl Coming {
         let source = Source::Ftp(Box::new(file));
         // It may have changed after its length was told.
         let proof = length.map(|it| Proof::new(None, Some(it), None));
-        Self { status: StatusCode::OK, headers, url, source, proof, room: None }
+        Self { status: StatusCode::OK, headers, url, giver: None, source, proof, room: None }
     }
 
     /// Has a body in memory keep its place until it is sent.
@@ -65,7 +69,7 @@ impl Coming {
 
     /// Returns this answer with the body of another one.
     pub(crate) fn with_body_of(self, other: Self) -> Self {
-        Self { source: other.source, ..self }
+        Self { source: other.source, giver: other.giver, ..self }
     }
 
     /// Returns the length of the body, as the headers say it.
@@ -147,6 +151,7 @@ impl From<Response> for Coming {
             status,
             headers,
             url,
+            giver: None,
             source: Source::Http(Box::new(response)),
             proof: None,
             room: None,

@@ -16,6 +16,7 @@ use url::Url;
 use super::Fetcher;
 use crate::config::Config;
 use crate::fetch::coming::{Coming, Proof};
+use crate::fetch::giver::{Giver, MIRROR};
 use crate::policy::control::RequestControl;
 use crate::policy::mirrors::{Dropped, Mirror, copies, duplicates, nearer, order};
 use crate::request::{Asked, CONDITIONS};
@@ -38,9 +39,6 @@ const TOLD: [HeaderName; 5] = [
     header::USER_AGENT,
     header::VIA,
 ];
-
-/// The name under which what mirrors gave is counted.
-const MIRROR: &str = "MIRROR";
 
 /// What is known of mirrors.
 #[derive(Debug)]
@@ -190,7 +188,10 @@ impl Fetcher {
             ..Request::get(copy.clone())
         };
         match self.exchange(request, body::empty()).await {
-            Ok(answer) if answer.status == StatusCode::OK => Some(answer),
+            Ok(mut answer) if answer.status == StatusCode::OK => {
+                answer.giver = Some(Giver::mirror(copy.host_str().unwrap_or_default()));
+                Some(answer)
+            }
             Ok(answer) if !answer.status.is_server_error() => None,
             Ok(_) | Err(_) => {
                 dropped.drop(copy, clock::monotonic());

@@ -11,7 +11,7 @@ use std::fmt;
 use http::{HeaderMap, Method, StatusCode, header};
 
 use super::control::RequestControl;
-use super::freshness::date;
+use super::freshness::{Terms, date};
 use super::storing::{Ask, Head};
 use super::validation::continues;
 
@@ -119,8 +119,7 @@ pub fn choose<H: Borrow<Head>>(ask: Ask<'_>, stored: &[H], now_ms: u64) -> Choic
         };
     };
     let terms = &head.terms;
-    let is_young = control.max_age.is_none_or(|it| terms.age_ms(now_ms) <= u64::from(it) * 1_000);
-    let is_wanted = is_young && !control.no_cache;
+    let is_wanted = is_wanted(&control, terms, now_ms);
     let min_fresh = control.min_fresh.unwrap_or(0);
     if is_wanted && terms.is_fresh(now_ms, min_fresh) {
         return Choice::Use { index, validate: false };
@@ -139,7 +138,14 @@ pub fn choose<H: Borrow<Head>>(ask: Ask<'_>, stored: &[H], now_ms: u64) -> Choic
     asked(Choice::Validate { index, why })
 }
 
-/// Returns when an answer was made, in Unix seconds.
+/// Returns whether an answer is as young as the client wants it. One that never changes is, whatever its age
+/// (RFC 8246 §2): who insists says `no-cache`.
+fn is_wanted(control: &RequestControl, terms: &Terms, now_ms: u64) -> bool {
+    let is_young = |max_age: u32| terms.age_ms(now_ms) <= u64::from(max_age) * 1_000;
+    let is_constant = terms.control.immutable && terms.is_fresh(now_ms, 0);
+    !control.no_cache && (is_constant || control.max_age.is_none_or(is_young))
+}
+
 /// Returns how a request is answered from one of the parts that are stored, all to such requests; `None`:
 /// not by any (RFC 9111 §3.3, §3.4).
 fn by_part(
@@ -148,13 +154,12 @@ fn by_part(
     parts: &[(usize, &Head)],
     now_ms: u64,
 ) -> Option<Choice> {
-    let is_wanted = |head: &Head| {
-        let terms = &head.terms;
-        let is_young =
-            control.max_age.is_none_or(|it| terms.age_ms(now_ms) <= u64::from(it) * 1_000);
-        is_young && !control.no_cache && terms.is_fresh(now_ms, control.min_fresh.unwrap_or(0))
+    let is_usable = |terms: &Terms| {
+        let is_fresh = terms.is_fresh(now_ms, control.min_fresh.unwrap_or(0));
+        is_fresh && is_wanted(control, terms, now_ms)
     };
-    let mut fresh = parts.iter().filter(|(_, it)| is_wanted(it) && *ask.method == Method::GET);
+    let is_get = *ask.method == Method::GET;
+    let mut fresh = parts.iter().filter(|(_, it)| is_get && is_usable(&it.terms));
     fresh.find_map(|(index, head)| {
         let (extent, index) = (head.extent()?, *index);
         if ask.headers.contains_key(header::RANGE) {
@@ -168,6 +173,7 @@ fn by_part(
     })
 }
 
+/// Returns when an answer was made, in Unix seconds.
 fn made(head: &Head) -> u64 {
     date(&head.headers, &header::DATE).unwrap_or(head.times.came_ms / 1_000)
 }
@@ -249,6 +255,10 @@ mod tests {
         check(&it, 1, &[cc("max-age=0")], validate(Forward::Request));
         check(&it, 1, &[cc("max-age=1")], HIT);
         check(&it, 1, &[cc("min-fresh=9")], HIT);
+        let constant = [head(&[], &[cc("max-age=10, immutable"), ("etag", "\"a\"")])];
+        check(&constant, 1, &[cc("max-age=0")], HIT);
+        check(&constant, 1, &[cc("no-cache")], validate(Forward::Request));
+        check(&constant, 10, &[cc("max-age=0")], validate(Forward::Stale));
         check(&it, 1, &[cc("min-fresh=10")], validate(Forward::Request));
         check(&it, 15, &[cc("max-stale=5")], HIT);
         check(&it, 16, &[cc("max-stale=5")], validate(Forward::Stale));

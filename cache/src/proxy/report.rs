@@ -82,6 +82,7 @@ impl Proxy {
         let last = self.0.fetcher.not_stored(url.as_str()).filter(|_| objects.is_empty());
         Explanation {
             refusal: target.as_ref().err().map(ToString::to_string),
+            given_by: self.0.fetcher.giver(url.as_str()).map(|it| it.to_string()),
             not_stored: last.map(|(status, why)| format!("the last answer, {status}: {why}")),
             ..explain::explain(url.to_string(), objects, clock::now_ms())
         }

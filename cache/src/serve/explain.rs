@@ -20,6 +20,9 @@ pub struct Explanation {
     pub refusal: Option<String>,
     /// What is stored: one object, or several that answer different requests.
     pub stored: Vec<StoredObject>,
+    /// Who gave the last answer, if it came lately: a host, and why it was asked, by the codes of the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_by: Option<String>,
     /// What became of the last answer that was not stored, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_stored: Option<String>,
@@ -82,7 +85,7 @@ pub(crate) fn explain(url: String, objects: &[std::sync::Arc<Object>], now_ms: u
         described(head, body, now_ms)
     });
     let stored = stored.collect();
-    Explanation { url, refusal: None, stored, not_stored: None, next }
+    Explanation { url, refusal: None, stored, given_by: None, not_stored: None, next }
 }
 
 /// Describes an object, of whose body the length is given, and whether it is in memory.
