@@ -1,6 +1,8 @@
 //! Tests of the object cache as a process and of its commands: what it has stored is there again after any
 //! stop.
 
+mod gathering;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -458,37 +460,4 @@ fn without_settings_a_cache_serves_this_machine_at_its_default_ports() {
     }
     assert_eq!(out.matches(" 00000000:0000 0A ").count(), 2, "nothing else is open: {out}");
     assert!(out.contains("objects") && out.contains("admin.token"), "{out}");
-}
-
-#[test]
-fn a_gatherer_takes_what_a_cache_has_and_leaves_nothing_in_it() {
-    let (folder, origin) = (tempfile::tempdir().unwrap(), Origin::start());
-    settings(folder.path());
-    let cache = Cache::start(folder.path());
-    cache.get(&origin, "/o1");
-    cache.get(&origin, "/o2");
-    cache.has(2);
-    let admin = crate::daemons::free_port();
-    let gatherer = format!(
-        "name = 'Orchard'\nlisten = '127.0.0.1:0'\nadmin_listen = '127.0.0.1:{admin}'\ndata = 'gathered'\n\
-         [[root]]\nurl = '{}/'\nproxy = 'http://{}'\n",
-        origin.base, cache.proxy
-    );
-    let file = write(folder.path(), "gatherer.toml", gatherer);
-    let _running = Running::start(harvest(["gatherer", "run", "-c", text(&file)]));
-    let end = clock::monotonic() + PATIENCE;
-    loop {
-        let output = run(["gatherer", "status", "-c", text(&file), "--json"]);
-        let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
-        if status.as_ref().is_some_and(|it| it["objects"] == 4) {
-            break;
-        }
-        assert!(clock::monotonic() < end, "{status:#?} {}", texts(&output).1);
-    }
-    let asked = origin.asked.lock().unwrap().clone();
-    let times = |path: &str| asked.get(path).copied().unwrap_or_default();
-    assert_eq!([times("/o1"), times("/o2"), times("/o3"), times("/")], [1; 4], "{asked:?}");
-    let status = cache.status();
-    assert_eq!(status["answers"]["hit"], 2, "{status:#}");
-    assert_eq!((&status["disk_objects"], &status["objects"]), (&2.into(), &2.into()), "{status:#}");
 }

@@ -1,4 +1,4 @@
-//! The proxy of a web root: `proxy`, `proxy_user` and `proxy_password`.
+//! The proxy of a web root: `proxy`, `proxy_user`, `proxy_password` and `proxy_https`.
 //!
 //! Sans-I/O.
 
@@ -12,7 +12,8 @@ use super::protocol::Protocol;
 pub(super) fn read(table: &Table<'_>, schemes: &[String]) -> Option<Proxy> {
     const EXPECTED: &str = "a proxy of HTTP, such as \"http://proxy.example:3128\"";
     let login = login::read(table, "proxy_user", "proxy_password", "the name that the proxy knows");
-    if login.is_some() {
+    let https = table.choice("proxy_https", &["tunnel", "fetch"]);
+    if login.is_some() || https.is_some() {
         table.require("proxy", EXPECTED);
     }
     let url = table.base_url("proxy")?;
@@ -24,7 +25,15 @@ pub(super) fn read(table: &Table<'_>, schemes: &[String]) -> Option<Proxy> {
         return None;
     }
     let proxy = Proxy::new(url, login.as_ref());
-    proxy.map_err(|fault| table.mistake("proxy", fault.to_string(), EXPECTED)).ok()
+    let proxy = proxy.map_err(|fault| table.mistake("proxy", fault.to_string(), EXPECTED)).ok()?;
+    if https != Some("fetch") {
+        return Some(proxy);
+    }
+    if table.has("client_certificate") {
+        let message = "TLS ends in the proxy, which cannot show the root's `client_certificate`";
+        table.mistake("proxy_https", message, "\"tunnel\", or no `client_certificate`");
+    }
+    Some(proxy.fetching_https())
 }
 
 #[cfg(test)]
@@ -52,7 +61,11 @@ mod tests {
         let login = net::fetch::Login { name: "u".to_owned(), password: "p".to_owned() };
         let known = Proxy::new(url, Some(&login)).unwrap();
         let text = "proxy = \"http://p.example:3128/\"\nproxy_user = \"u\"\nproxy_password = \"p\"";
-        assert_eq!(parsed(text, web), Ok(Some(known)));
+        assert_eq!(parsed(text, web), Ok(Some(known.clone())));
+        let fetching = known.clone().fetching_https();
+        assert_eq!(parsed(&format!("{text}\nproxy_https = \"fetch\""), web), Ok(Some(fetching)));
+        let tunnelling = parsed(&format!("{text}\nproxy_https = \"tunnel\""), web);
+        assert_eq!(tunnelling, Ok(Some(known)));
         assert_eq!(parsed("", &["ftp"]), Ok(None));
         for (wrong, schemes, part) in [
             ("proxy = \"http://p.example:3128\"", &["ftp", "ftps"][..], "this root is of ftp"),
@@ -63,6 +76,13 @@ mod tests {
             ("proxy = \"http://p.example/path\"", web, "no path"),
             ("proxy = \"http://p.example/\"\nproxy_user = \"u\"", web, "proxy_password"),
             ("proxy_user = \"u\"\nproxy_password = \"p\"", web, "proxy"),
+            ("proxy_https = \"fetch\"", web, "proxy"),
+            ("proxy = \"http://p.example\"\nproxy_https = \"read\"", web, "tunnel"),
+            (
+                "proxy = \"http://p.example\"\nproxy_https = \"fetch\"\nclient_certificate = \"c.pem\"",
+                web,
+                "TLS ends in the proxy",
+            ),
         ] {
             let mistakes = parsed(wrong, schemes).unwrap_err();
             assert!(mistakes.contains(part) && !mistakes.contains("s3cret"), "{mistakes}");
