@@ -161,7 +161,8 @@ impl Frontier {
         self.hosts.list(host, &self.settings);
     }
 
-    /// Puts a URL that is done back into the queue.
+    /// Puts a URL that is done back into the queue, before others of its host and depth: somebody has said
+    /// that it has changed.
     pub fn again(&mut self, url: &Url) {
         let Some(id) = self.store.find(&key(url)) else { return };
         let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Done) else {
@@ -170,7 +171,7 @@ impl Frontier {
         let host = entry.host;
         self.counts.done -= 1;
         self.counts.queued += 1;
-        self.hosts.queue(id, &mut self.store, false);
+        self.hosts.queue(id, &mut self.store, true);
         self.hosts.list(host, &self.settings);
     }
 
