@@ -14,6 +14,7 @@ mod examples;
 mod freshness;
 mod harness;
 mod health;
+mod large;
 mod newcomer;
 mod oai;
 mod opening;

@@ -63,6 +63,8 @@ struct Language {
     state: u64,
     /// Usual length of a record's text, in bytes.
     text_bytes: u64,
+    /// The language that the records name.
+    named: String,
 }
 
 impl Language {
@@ -92,7 +94,8 @@ impl Language {
             .collect();
         let text_bytes = number("HARVEST_BENCH_TEXT", TEXT_BYTES);
         let cumulated = cumulated.into_iter().map(|it| it / sum).collect();
-        Self { words, cumulated, state: 0x9e37_79b9_7f4a_7c15, text_bytes }
+        let named = std::env::var("HARVEST_BENCH_LANGUAGE").unwrap_or_else(|_| "en".to_owned());
+        Self { words, cumulated, state: 0x9e37_79b9_7f4a_7c15, text_bytes, named }
     }
 
     fn random(&mut self) -> u64 {
@@ -123,7 +126,7 @@ impl Language {
         let title = self.text(40);
         record.push("Title", title.trim());
         // Essence names the language of nearly every text; without it, it is guessed.
-        record.push("Language", "en");
+        record.push("Language", &*self.named);
         let keywords = self.text(60);
         record.push("Keywords", keywords.trim());
         let bytes = self.text_bytes * 2 / 3 + self.random() % (self.text_bytes * 2 / 3);
