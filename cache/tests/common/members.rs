@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cache::access_log::Format;
 use cache::neighbors::Neighbor;
 use cache::resolution::Kind;
 use cache::{Config, Handle, Server};
@@ -25,13 +26,15 @@ use tokio::time::timeout;
 use tower::service_fn;
 use url::Url;
 
+use crate::peers::logged;
+
 /// A cache at an address of its own, as its neighbors know it.
 pub(crate) struct Member {
     pub(crate) proxy: Url,
     icp_port: u16,
     pub(crate) handle: Handle,
     stop: Shutdown,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 /// Returns the neighbor at 127.0.0.N.
@@ -53,12 +56,13 @@ impl Member {
         config.name = format!("cache-{n}");
         (config.allow_private, config.disk_bytes) = (true, 0);
         (config.icp_listen, config.neighbors) = (Some(at), neighbors);
+        config.access_log = Some((data.path().join("access.log"), Format::Squid));
         let server = Server::bind(config).await.unwrap();
         let proxy = Url::parse(&format!("http://{}/", server.local_addr())).unwrap();
         let (icp_port, handle) = (server.icp_addr().unwrap().port(), server.handle());
         let stop = Shutdown::new();
         tokio::spawn(server.run(stop.clone()));
-        Self { proxy, icp_port, handle, stop, _data: data }
+        Self { proxy, icp_port, handle, stop, data }
     }
 
     pub(crate) fn ports(&self) -> (u16, u16) {
@@ -71,6 +75,11 @@ impl Member {
 
     pub(crate) fn routes(&self) -> BTreeMap<String, u64> {
         self.handle.status().routes
+    }
+
+    /// Waits until a line of its access log has all these words.
+    pub(crate) async fn logs(&self, words: &[&str]) {
+        logged(&self.data.path().join("access.log"), words).await;
     }
 
     pub(crate) fn answers(&self, from: &str) -> u64 {
@@ -172,8 +181,12 @@ pub(crate) fn one(code: &str) -> BTreeMap<String, u64> {
     BTreeMap::from([(code.to_owned(), 1)])
 }
 
-/// Says MISS to all that is asked by ICP at an address; returns the port.
-pub(crate) async fn denies_all(n: u8) -> u16 {
+/// The opcodes of ICP's answers.
+pub(crate) const HIT: u8 = 2;
+pub(crate) const MISS: u8 = 3;
+
+/// Says this to all that is asked by ICP at an address, `late` after it was asked; returns the port.
+pub(crate) async fn says(n: u8, opcode: u8, late: Duration) -> u16 {
     let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, n), 0)).await.unwrap();
     let port = socket.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -181,7 +194,8 @@ pub(crate) async fn denies_all(n: u8) -> u16 {
         while let Ok((count, from)) = socket.recv_from(&mut bytes).await {
             // The query's address of the requester goes, and the length with it.
             let length = u16::try_from(count - 4).unwrap().to_be_bytes();
-            let answer = [&[3, 2], &length[..], &bytes[4..20], &bytes[24..count]].concat();
+            let answer = [&[opcode, 2], &length[..], &bytes[4..20], &bytes[24..count]].concat();
+            tokio::time::sleep(late).await;
             socket.send_to(&answer, from).await.unwrap();
         }
     });

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -80,18 +81,22 @@ impl Squid {
 
     /// Waits until a line of its access log has all these words.
     pub(crate) async fn logs(&self, words: &[&str]) {
-        let log = self.peer.path("access.log");
-        let has = || {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
-            text.lines().any(|line| words.iter().all(|it| line.contains(it)))
-        };
-        let waited = timeout(Duration::from_secs(30), async {
-            while !has() {
-                tokio::task::yield_now().await;
-            }
-        });
-        assert!(waited.await.is_ok(), "{words:?}: {:?}", std::fs::read_to_string(&log));
+        logged(&self.peer.path("access.log"), words).await;
     }
+}
+
+/// Waits until a line of an access log has all these words.
+pub(crate) async fn logged(log: &Path, words: &[&str]) {
+    let has = || {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        text.lines().any(|line| words.iter().all(|it| line.contains(it)))
+    };
+    let waited = timeout(Duration::from_secs(30), async {
+        while !has() {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{words:?}: {:?}", std::fs::read_to_string(log));
 }
 
 impl Drop for Squid {

@@ -1,0 +1,18 @@
+//! Tests of a broker over real collections and sources: what it collects, answers and serves, and what it survives.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod api;
+mod closing;
+mod collect;
+mod followers;
+mod freshness_page;
+mod index;
+mod oai;
+mod pages;
+mod replica;
+mod repository;
+mod rot;
