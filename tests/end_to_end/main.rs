@@ -14,7 +14,6 @@ mod examples;
 mod freshness;
 mod harness;
 mod health;
-mod large;
 mod newcomer;
 mod oai;
 mod opening;

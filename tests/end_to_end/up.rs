@@ -1,5 +1,7 @@
 //! Tests of `harvest up`: one command gathers, streams, collects, searches and watches.
 
+mod large;
+
 use std::fs;
 
 use net::clock;

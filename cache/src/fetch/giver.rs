@@ -1,4 +1,4 @@
-//! Who gave an answer: an object's home, a neighbor, or a mirror.
+//! Givers of answers: an object's home, a neighbor, or a mirror.
 //!
 use std::fmt;
 use std::sync::Arc;

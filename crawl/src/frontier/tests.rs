@@ -456,14 +456,10 @@ fn what_was_answered_before_a_stop_is_not_fetched_again() {
     assert_eq!(crawl.frontier.push(again), Pushed::Seen);
     assert_eq!((crawl.frontier.counts().done, crawl.frontier.counts().queued), (1, 0));
     // Unless the caller wants it, which is then asked for first.
-    for other in ["http://h.example/a", "http://h.example/b"] {
-        assert_eq!(crawl.push_at(other, 3, true), Pushed::In);
-    }
+    assert_eq!(crawl.push_at("http://h.example/a", 3, true), Pushed::In);
     crawl.frontier.again(&done);
     crawl.frontier.again(&url("http://h.example/never"));
-    assert_eq!((crawl.frontier.counts().done, crawl.frontier.counts().queued), (0, 3));
-    let all = ["http://h.example/done", "http://h.example/a", "http://h.example/b"];
-    assert_eq!(crawl.run(), all);
+    assert_eq!(crawl.run(), ["http://h.example/done", "http://h.example/a"]);
 }
 
 #[test]
