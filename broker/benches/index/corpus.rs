@@ -94,7 +94,7 @@ impl Language {
             .collect();
         let text_bytes = number("HARVEST_BENCH_TEXT", TEXT_BYTES);
         let cumulated = cumulated.into_iter().map(|it| it / sum).collect();
-        let named = std::env::var("HARVEST_BENCH_LANGUAGE").unwrap_or_else(|_| "en".to_owned());
+        let named = env::var("HARVEST_BENCH_LANGUAGE").unwrap_or_else(|_| "en".to_owned());
         Self { words, cumulated, state: 0x9e37_79b9_7f4a_7c15, text_bytes, named }
     }
 
