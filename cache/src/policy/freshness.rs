@@ -246,7 +246,9 @@ fn initial_age_ms(headers: &HeaderMap, times: Times) -> u64 {
     // Of a list the first counts; what is no number is not there (§5.1).
     let said = headers.get(header::AGE).and_then(|it| it.to_str().ok());
     let said = said.and_then(|it| seconds(it.split(',').next()?.trim())).unwrap_or(0);
-    let corrected_ms = u64::from(said) * 1_000 + times.came_ms.saturating_sub(times.sent_ms);
+    let took_ms = times.came_ms.saturating_sub(times.sent_ms);
+    // Times that are read back from a disk may be any numbers.
+    let corrected_ms = (u64::from(said) * 1_000).saturating_add(took_ms);
     corrected_ms.max(apparent * 1_000)
 }
 
@@ -331,6 +333,9 @@ mod tests {
         }
         let date = ("date", "Sun, 06 Nov 1994 08:49:07 GMT");
         assert_eq!(age(&[date], 0), 30);
+        let headers = HeaderMap::from_iter([(header::AGE, HeaderValue::from_static("10"))]);
+        let times = Times { sent_ms: 0, came_ms: u64::MAX };
+        assert_eq!(initial_age_ms(&headers, times), u64::MAX);
         assert_eq!(age(&[date, ("age", "10")], 0), 30);
         assert_eq!(age(&[("date", "Sun, 06 Nov 1994 08:50:07 GMT")], 0), 0, "a clock ahead");
         let slow = Times { sent_ms: TIMES.came_ms - 4_000, ..TIMES };
