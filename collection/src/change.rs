@@ -26,6 +26,9 @@ pub const GATHERER_ID: &str = "Gatherer-Id";
 pub const GATHERER_ROOT: &str = "Gatherer-Root";
 /// The attribute with an object's (epoch, serial) at its gatherer: `EPOCH-SERIAL`.
 pub const ORIGIN_VERSION: &str = "Origin-Version";
+/// The attribute with the ids of those through whom a record came, from the object's gatherer on: it is not
+/// part of what the record says of its object.
+pub const ORIGIN_PATH: &str = "Origin-Path";
 
 /// A moment: Unix time in milliseconds.
 #[derive(
@@ -169,8 +172,12 @@ pub enum Change {
         /// The end of the pass over the root.
         at: Stamp,
     },
-    /// The object is gone.
+    /// The object is gone here: its gatherer has deleted it, if this is the gatherer's own log; or else the
+    /// log's owner does not hold it any more.
     Delete(Oid),
+    /// The object's gatherer has deleted it, at this version of its log. An older reader sees a
+    /// [`Change::Delete`].
+    Withdraw(Oid, Version),
     /// An administrator has taken the object down, with this notice; or there is no object, only a
     /// [carrier](Notice::carrier) of the notice. An older reader sees a [`Change::Delete`].
     Suppress(Oid, Box<Notice>),
@@ -183,7 +190,10 @@ impl Change {
     pub fn oid(&self) -> Option<Oid> {
         match self {
             Self::Update(record) => Oid::of(record),
-            Self::Refresh(oid) | Self::Delete(oid) | Self::Suppress(oid, _) => Some(oid.clone()),
+            Self::Refresh(oid)
+            | Self::Delete(oid)
+            | Self::Withdraw(oid, _)
+            | Self::Suppress(oid, _) => Some(oid.clone()),
             Self::Confirm { .. } => None,
         }
     }

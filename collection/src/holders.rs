@@ -2,19 +2,26 @@
 //!
 //! Several sources may send the same object. A holder is a source together with the origin's
 //! version of the object. The origin's newest version wins, whatever the order of arrival. A delete
-//! removes one holder; when the last holder is removed, the object is deleted.
+//! removes one holder; when the last holder is removed, the object is deleted. That its gatherer has
+//! deleted it removes all of them, and is noted as long as deletes are remembered.
 //!
-//! Both are notes: one for the holders of each object, one for the cursor of each source.
+//! Each holder has its *path*: the ids of those through whom its record came. It is only their word, and
+//! decides nothing but whether a record comes from ourselves: such a hold does not count, so that no two
+//! collections keep each other's objects.
+//!
+//! All are notes: one for the holders of each object, one for the cursor of each source.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".
 //!
 //! Sans-I/O.
 
-use crate::change::{Change, Epoch, Oid, Version};
+use crate::change::{Change, Epoch, Oid, Stamp, Version};
 use crate::member::{get, put};
 
 /// First byte of the key of an object's holders.
 pub(crate) const HOLDERS: u8 = b'h';
+/// First byte of the key of the version at which an object was deleted by its gatherer.
+pub(crate) const WITHDRAWN: u8 = b'w';
 /// First byte of the key of a source's cursor.
 pub(crate) const CURSOR: u8 = b'c';
 /// Key of the note with the progress of the takedown list.
@@ -118,6 +125,8 @@ impl Cursor {
 pub struct Pulled {
     /// The source's name.
     pub source: String,
+    /// The source's id, which is made of its key; `None` if it has none.
+    pub id: Option<String>,
     /// The epoch to which the serials belong.
     pub epoch: Epoch,
     /// The changes with their serials at the source, in ascending order.
@@ -130,14 +139,34 @@ pub struct Pulled {
 }
 
 /// A source's hold on an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) source: String,
     /// The origin's version of the object, as last sent by this source.
     pub(crate) version: Version,
     /// The generation of the snapshot that last named the object; 0 if a delta did.
     pub(crate) generation: u64,
+    /// The ids of those through whom the record came; the source is the last.
+    pub(crate) path: Vec<String>,
+    /// Whether the source is the object's own gatherer.
+    pub(crate) is_own: bool,
 }
+
+/// Longest path, in ids.
+pub(crate) const PATH_MAX: usize = 16;
+/// Longest id in a path, in bytes.
+const ID_BYTES_MAX: usize = 64;
+
+/// Reads a path, as a record carries it. `None`: it is longer than a path may be, or none.
+pub(crate) fn read_path(text: &str) -> Option<Vec<String>> {
+    let ids = text.split_ascii_whitespace().take(PATH_MAX + 1).map(str::to_owned);
+    let ids: Vec<String> = ids.collect();
+    let is_path = ids.len() <= PATH_MAX && ids.iter().all(|it| it.len() <= ID_BYTES_MAX);
+    is_path.then_some(ids)
+}
+
+/// In place of a name's length: the entry has a path, too. Entries of before have none.
+const WITH_PATH: u64 = 1 << 32;
 
 /// All holds on an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,10 +182,15 @@ impl Holders {
         let mut out = Vec::new();
         put_version(&mut out, self.version);
         for holder in &self.list {
-            put(&mut out, holder.source.len() as u64);
+            put(&mut out, holder.source.len() as u64 | WITH_PATH);
             out.extend_from_slice(holder.source.as_bytes());
             put_version(&mut out, holder.version);
             put(&mut out, holder.generation);
+            put(&mut out, (holder.path.len() as u64) << 1 | u64::from(holder.is_own));
+            for id in &holder.path {
+                put(&mut out, id.len() as u64);
+                out.extend_from_slice(id.as_bytes());
+            }
         }
         out
     }
@@ -165,28 +199,43 @@ impl Holders {
         let rest = &mut bytes;
         let mut holders = Self { version: get_version(rest)?, list: Vec::new() };
         while !rest.is_empty() {
-            let length = usize::try_from(get(rest)?).ok()?;
-            let (source, tail) = rest.split_at_checked(length)?;
-            *rest = tail;
-            holders.list.push(Holder {
-                source: String::from_utf8(source.to_vec()).ok()?,
+            let length = get(rest)?;
+            let mut holder = Holder {
+                source: get_text(rest, length & !WITH_PATH)?,
                 version: get_version(rest)?,
                 generation: get(rest)?,
-            });
+                path: Vec::new(),
+                is_own: false,
+            };
+            if length & WITH_PATH != 0 {
+                let count = get(rest)?;
+                holder.is_own = count & 1 == 1;
+                for _ in 0..count >> 1 {
+                    let length = get(rest)?;
+                    holder.path.push(get_text(rest, length)?);
+                }
+            }
+            holders.list.push(holder);
         }
         Some(holders)
     }
 
-    /// Sets the hold of `source`, and returns whether its version is newer than the stored one.
-    pub(crate) fn hold(&mut self, source: &str, version: Version, generation: u64) -> bool {
-        let holder = Holder { source: source.to_owned(), version, generation };
-        match self.list.iter_mut().find(|it| it.source == source) {
+    /// Sets a hold, and returns whether its version is newer than the stored one.
+    pub(crate) fn hold(&mut self, holder: Holder) -> bool {
+        let version = holder.version;
+        match self.list.iter_mut().find(|it| it.source == holder.source) {
             Some(old) => *old = holder,
             None => self.list.push(holder),
         }
         let newer = self.version < version;
         self.version = self.version.max(version);
         newer
+    }
+
+    /// Returns the path that is published: the shortest of all, of several the first by the ids.
+    pub(crate) fn path(&self) -> &[String] {
+        let shortest = self.list.iter().map(|it| &it.path).min_by_key(|it| (it.len(), *it));
+        shortest.map_or(&[], Vec::as_slice)
     }
 
     /// Removes the hold of `source`, and returns whether it had one.
@@ -199,6 +248,38 @@ impl Holders {
     pub(crate) fn note_key(oid: &Oid) -> Vec<u8> {
         note_key(HOLDERS, &oid.key())
     }
+}
+
+/// The version at which an object was deleted by its gatherer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Withdrawn {
+    pub(crate) version: Version,
+    /// When that was learned.
+    pub(crate) at: Stamp,
+}
+
+impl Withdrawn {
+    pub(crate) fn note_key(oid: &Oid) -> Vec<u8> {
+        note_key(WITHDRAWN, &oid.key())
+    }
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_version(&mut out, self.version);
+        put(&mut out, self.at.0);
+        out
+    }
+
+    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let rest = &mut bytes;
+        Some(Self { version: get_version(rest)?, at: Stamp(get(rest)?) })
+    }
+}
+
+fn get_text(rest: &mut &[u8], length: u64) -> Option<String> {
+    let (text, tail) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    *rest = tail;
+    String::from_utf8(text.to_vec()).ok()
 }
 
 fn put_version(out: &mut Vec<u8>, version: Version) {
@@ -216,6 +297,11 @@ mod tests {
 
     use super::*;
 
+    fn holder(source: &str, version: Version, path: &[&str]) -> Holder {
+        let path = path.iter().map(|it| (*it).to_owned()).collect();
+        Holder { source: source.to_owned(), version, generation: 0, path, is_own: false }
+    }
+
     /// Sets holds of sources with serials, or releases them (`None`); compares the holders.
     fn check(steps: &[(&str, Option<u64>)], expected: &str) {
         let mut holders = Holders::default();
@@ -224,7 +310,7 @@ mod tests {
                 Some(serial) => {
                     let version = Version { epoch: Epoch(1), serial: *serial };
                     let newer = holders.version < version;
-                    assert_eq!(holders.hold(source, version, 0), newer);
+                    assert_eq!(holders.hold(holder(source, version, &[])), newer);
                 }
                 None => drop(holders.release(source)),
             }
@@ -247,6 +333,44 @@ mod tests {
         check(&[("a", Some(1)), ("a", None)], "1 ");
     }
 
+    #[test]
+    fn the_shortest_path_is_published_and_the_next_when_its_holder_goes() {
+        let mut holders = Holders::default();
+        let version = Version { epoch: Epoch(1), serial: 1 };
+        for (source, path) in [("b", &["g", "a", "b"][..]), ("d", &["g", "d"]), ("c", &["g", "c"])]
+        {
+            holders.hold(holder(source, version, path));
+        }
+        assert_eq!(holders.path(), ["g", "c"]);
+        for (gone, then) in [("c", &["g", "d"][..]), ("d", &["g", "a", "b"]), ("b", &[])] {
+            assert_eq!(Holders::decode(&holders.encode()).as_ref(), Some(&holders));
+            holders.release(gone);
+            assert_eq!(holders.path(), then);
+        }
+    }
+
+    #[test]
+    fn holders_of_before_have_no_path() {
+        let mut old = Vec::new();
+        put_version(&mut old, Version { epoch: Epoch(3), serial: 9 });
+        put(&mut old, 1);
+        old.push(b's');
+        put_version(&mut old, Version { epoch: Epoch(3), serial: 9 });
+        put(&mut old, 5);
+        let holders = Holders::decode(&old).unwrap();
+        let version = Version { epoch: Epoch(3), serial: 9 };
+        let expected = Holder { generation: 5, ..holder("s", version, &[]) };
+        assert_eq!(holders.list, [expected]);
+    }
+
+    #[test]
+    fn a_path_is_bounded() {
+        assert_eq!(read_path(" a  b\n"), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(read_path(&"a ".repeat(PATH_MAX)).map(|it| it.len()), Some(PATH_MAX));
+        assert_eq!(read_path(&"a ".repeat(PATH_MAX + 1)), None);
+        assert_eq!(read_path(&"a".repeat(ID_BYTES_MAX + 1)), None);
+    }
+
     proptest! {
         #[test]
         fn a_cursor_reads_back(epoch: u64, serial: u64, snapshot: Option<(String, u64, u64, u64)>) {
@@ -258,7 +382,7 @@ mod tests {
 
         #[test]
         fn noise_is_refused_or_read(noise: Vec<u8>) {
-            let _ = (Cursor::decode(&noise), Holders::decode(&noise));
+            let _ = (Cursor::decode(&noise), Holders::decode(&noise), Withdrawn::decode(&noise));
         }
     }
 }

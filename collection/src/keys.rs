@@ -400,7 +400,9 @@ impl Writes<'_> {
                 self.put(keyed(ROOT, &[&hash.to_le_bytes()]), value);
                 Ok(())
             }
-            Change::Delete(oid) | Change::Suppress(oid, _) => self.replace(&oid.key(), None),
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                self.replace(&oid.key(), None)
+            }
         }
     }
 
@@ -489,7 +491,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::change::Version;
+    use crate::holders::Holder;
 
     fn update(url: &str, text: &str) -> Change {
         let mut record = soif::Record::new("FILE", url);
@@ -559,10 +561,11 @@ mod tests {
             let value = (!holders.list.is_empty()).then(|| holders.encode());
             steps.push(Note { key, value });
         };
-        holders.hold("a", Version::default(), 0);
+        let hold = |source: &str| Holder { source: source.to_owned(), ..Holder::default() };
+        holders.hold(hold("a"));
         note(&holders, "1");
         note(&holders, "2");
-        holders.hold("b", Version::default(), 0);
+        holders.hold(hold("b"));
         note(&holders, "2");
         note(&Holders::default(), "1");
         let mut writes = keys.writes();

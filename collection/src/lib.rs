@@ -39,8 +39,8 @@ mod tests;
 mod wire;
 
 pub use change::{
-    Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_VERSION, Oid, Scanned, Stamp,
-    Stored, Version,
+    Batch, Change, Epoch, GATHERER_ID, GATHERER_ROOT, Note, ORIGIN_PATH, ORIGIN_VERSION, Oid,
+    Scanned, Stamp, Stored, Version,
 };
 pub use collection::Collection;
 pub use collection::pick::Picked;

@@ -24,6 +24,8 @@ pub struct Options {
     /// folder. A list outside of the folder keeps its state when the folder is restored from a
     /// backup.
     pub suppressed: Option<PathBuf>,
+    /// The id of the collection's owner: what came through it before is not held; `None`: it has none.
+    pub own_id: Option<String>,
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
             ttl_default: Duration::from_secs(30 * 86_400),
             keys_table_bytes_max: 32 << 20,
             suppressed: None,
+            own_id: None,
         }
     }
 }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use http::{StatusCode, header};
 use net::client::{Request, Response};
-use net::clock;
+use net::{clock, identity};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -213,7 +213,7 @@ impl Puller {
             self.forget_newer_epoch(&response.url, have.epoch, answer.to.epoch).await?;
             return Ok(Next::Anew);
         }
-        self.note_key(&response);
+        let id = self.note_key(&response);
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {
@@ -229,7 +229,7 @@ impl Puller {
             summary.kind = Kind::Snapshot;
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
-        (intake.held, intake.in_part) = (held, missing.is_some());
+        (intake.held, intake.in_part, intake.id) = (held, missing.is_some(), id);
         intake.url = response.url.to_string();
         intake.tally = std::mem::take(tally);
         // The source chooses this number freely, and all sources' schedules depend on it.
@@ -273,15 +273,16 @@ impl Puller {
         request
     }
 
-    /// Notes the key that the source names as its own: its notices are recognized by it.
-    fn note_key(&self, response: &Response) {
-        self.note_owner(response.headers.get(wire::KEY).and_then(|it| it.to_str().ok()));
+    /// Notes the key that the source names as its own: its notices are recognized by it. Returns its id, if it
+    /// is made of the key.
+    fn note_key(&self, response: &Response) -> Option<String> {
+        self.note_owner(response.headers.get(wire::KEY).and_then(|it| it.to_str().ok()))
     }
 
-    fn note_owner(&self, owner: Option<&str>) {
-        if let Some((_id, key)) = owner.and_then(|it| it.split_once(' ')) {
-            self.collection.source_key(&self.feed.source, key);
-        }
+    fn note_owner(&self, owner: Option<&str>) -> Option<String> {
+        let (id, key) = owner?.split_once(' ')?;
+        self.collection.source_key(&self.feed.source, key);
+        (identity::id_of(key) == id).then(|| id.to_owned())
     }
 
     fn delta(&self, response: &Response, answer: Answer, have: &Cursor) -> Result<Intake, Error> {

@@ -3,25 +3,27 @@
 //! The origin's newest version of each object wins, in whatever order and from whatever source the
 //! versions arrive. A source's cursor is committed with its changes.
 //!
+//! A delete in an object's own gatherer's feed, and a [`Change::Withdraw`] in that of a source that holds it,
+//! say that its gatherer has deleted it: all holds go, and older versions are refused as long as deletes
+//! are remembered. While the gatherer's own feed holds it, other sources' words count for their own holds
+//! alone. Any other delete releases the hold of its source.
+//!
 //! Source: ARCHITECTURE.md, "Invariants".
 
 pub(crate) mod harvested;
+mod merge;
 pub mod restraint;
-
-use std::collections::{HashMap, HashSet};
 
 use soif::{Limits, Record};
 
-use crate::change::{Change, Note, ORIGIN_VERSION, Oid, Scanned, Stamp, Version};
+use crate::change::{Note, Oid, Stamp, Version};
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
 use crate::holders::{CURSOR, Cursor, HOLDERS, Holder, Holders, Pulled, note_key};
 use crate::log::Tail;
-use crate::log::holes::Holes;
-use crate::notice::Notice;
 use crate::report::{Applied, SourceStats};
-use crate::suppressed::{Suppression, Verdict};
 use crate::takedown::Recheck;
+use merge::Merge;
 
 /// Maximum number of holds released in one commit.
 const RELEASES_MAX: usize = 4096;
@@ -85,7 +87,7 @@ impl Collection {
         now: Stamp,
     ) -> Result<Applied, Error> {
         let mut merge = Merge::new(&self.inner, &pulled.source);
-        merge.now = now;
+        (merge.id, merge.now) = (pulled.id.as_deref(), now);
         merge.is_aftermath = self.aftermath()?.is_some();
         let snapshot = pulled.cursor.snapshot.as_ref().map(|it| it.generation);
         let generation = pulled.end_of_snapshot.or(snapshot);
@@ -105,7 +107,7 @@ impl Collection {
         self.inner.write_list()?;
         let mut deleted = 0;
         if let Some(generation) = pulled.end_of_snapshot {
-            deleted = merge.release_unnamed(tail, generation, now)?;
+            deleted = merge.release_unnamed(tail, generation, pulled.cursor.version(), now)?;
         }
         let key = note_key(CURSOR, pulled.source.as_bytes());
         notes.insert(0, Note { key, value: Some(pulled.cursor.encode()) });
@@ -207,271 +209,5 @@ impl Inner {
             Ok(held)
         })?;
         self.check_open().map(|()| held)
-    }
-}
-
-/// One commit under construction.
-struct Merge<'a> {
-    inner: &'a Inner,
-    source: &'a str,
-    changes: Vec<Change>,
-    /// The holders of the changed objects; those of a deleted object are empty.
-    holders: HashMap<Oid, Holders>,
-    /// The stored notes of these holders, to leave out unchanged ones.
-    stored: HashMap<Oid, Option<Vec<u8>>>,
-    /// The holes of the log: records in them are taken again, even if they are unchanged.
-    unreadable: Holes,
-    /// Whether unknown changes were lost: the record of the holders' version may be gone.
-    is_aftermath: bool,
-    /// The objects that are taken again because of a hole or a loss.
-    regained: HashSet<Oid>,
-    applied: Applied,
-    now: Stamp,
-    /// Signatures of the notices with a carrier among the changes.
-    carried: HashSet<String>,
-}
-
-impl<'a> Merge<'a> {
-    fn new(inner: &'a Inner, source: &'a str) -> Self {
-        Self {
-            inner,
-            source,
-            changes: Vec::new(),
-            holders: HashMap::new(),
-            stored: HashMap::new(),
-            unreadable: inner.log.view().holes(),
-            is_aftermath: false,
-            regained: HashSet::new(),
-            applied: Applied::default(),
-            now: Stamp(0),
-            carried: HashSet::new(),
-        }
-    }
-
-    fn holders(&mut self, oid: &Oid) -> Result<&mut Holders, Error> {
-        if !self.holders.contains_key(oid) {
-            let key = Holders::note_key(oid);
-            let value = self.inner.read_keys(|keys| keys.note(&key))?;
-            let known = value.as_deref().and_then(Holders::decode).unwrap_or_default();
-            self.holders.insert(oid.clone(), known);
-            self.stored.insert(oid.clone(), value);
-        }
-        Ok(self.holders.entry(oid.clone()).or_default())
-    }
-
-    fn change(&mut self, version: Version, change: Change, generation: u64) -> Result<(), Error> {
-        match change {
-            Change::Update(record) => return self.update(version, record, generation),
-            Change::Refresh(oid) => {
-                let source = self.source;
-                if self.holders(&oid)?.list.iter().any(|it| it.source == source) {
-                    self.changes.push(Change::Refresh(oid));
-                    self.applied.refreshed += 1;
-                } else {
-                    self.applied.ignored += 1;
-                }
-            }
-            // An error would block the source for ever.
-            Change::Confirm { gatherer, root, .. } if !Oid::new(&gatherer, &root).is_valid() => {
-                self.applied.ignored += 1;
-            }
-            Change::Confirm { gatherer, root, at } => {
-                let unreadable = &self.unreadable;
-                let known = self.inner.read_keys(|keys| keys.confirmed(&gatherer, &root))?;
-                if known.is_none_or(|(serial, before)| before < at.0 || unreadable.has(serial)) {
-                    self.changes.push(Change::Confirm { gatherer, root, at });
-                    self.applied.refreshed += 1;
-                } else {
-                    self.applied.ignored += 1;
-                }
-            }
-            Change::Delete(oid) => self.delete(version, oid)?,
-            Change::Suppress(oid, notice) => self.suppress(version, oid, notice)?,
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, version: Version, oid: Oid) -> Result<(), Error> {
-        // Even in a snapshot a delete may precede a later update of the object.
-        let source = self.source;
-        let later = |it: &Holder| {
-            it.source == source
-                && it.version.epoch == version.epoch
-                && version.serial < it.version.serial
-        };
-        if self.holders(&oid)?.list.iter().any(later) || !self.release(oid)? {
-            self.applied.ignored += 1;
-        }
-        Ok(())
-    }
-
-    /// Carries out a notice if it is valid here, and passes it on unchanged.
-    fn suppress(&mut self, version: Version, oid: Oid, notice: Box<Notice>) -> Result<(), Error> {
-        let verdict = self.inner.suppressed().judge(self.source, &notice, &oid, self.now);
-        let scope = match verdict {
-            Verdict::Plain => return self.delete(version, oid),
-            Verdict::Known => None,
-            Verdict::Take(scope) => Some(scope),
-        };
-        let holders = self.holders(&oid)?;
-        let held_by: Vec<_> = holders.list.drain(..).map(|it| it.source).collect();
-        let key = oid.key();
-        let lives = self.inner.read_keys(|keys| keys.object(&key))?.is_some();
-        if let Some(scope) = scope {
-            let active = !notice.lifted;
-            let (notice, from) = ((*notice).clone(), self.source.to_owned());
-            self.inner.suppressed().stage(Suppression { notice, scope, from, held_by, active });
-        } else if !lives && held_by.is_empty() {
-            self.applied.ignored += 1;
-            return Ok(());
-        }
-        if oid == notice.carrier() {
-            self.carried.insert(notice.signature.clone());
-        }
-        self.applied.deleted += u64::from(lives);
-        self.changes.push(Change::Suppress(oid, notice));
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        pulled: Version,
-        mut record: Record,
-        generation: u64,
-    ) -> Result<(), Error> {
-        let Some(oid) = Oid::of(&record) else {
-            self.applied.ignored += 1;
-            return Ok(());
-        };
-        if self.inner.suppressed().covering(&oid).is_some() {
-            self.applied.refused += 1;
-            return Ok(());
-        }
-        if !self.inner.fits(&record) {
-            // An error would block the source for ever.
-            tracing::warn!(source = self.source, %oid, "record is too large and is left out");
-            self.applied.oversized += 1;
-            return Ok(());
-        }
-        let origin = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
-        let origin = origin.unwrap_or(pulled);
-        let source = self.source;
-        let holders = self.holders(&oid)?;
-        // A stored object without holders has expired or was never pulled.
-        let fresh = holders.list.is_empty();
-        if fresh {
-            holders.version = Version::default();
-        }
-        let same = !fresh && holders.version == origin;
-        if holders.hold(source, origin, generation) || self.is_lost(&oid, origin, same)? {
-            record.set(ORIGIN_VERSION, origin.to_string());
-            self.changes.push(Change::Update(record));
-            self.applied.updated += 1;
-        } else {
-            self.applied.ignored += 1;
-        }
-        Ok(())
-    }
-
-    /// Returns whether an object is taken although it is not newer than its holders' version: if
-    /// its stored record is gone, or if that cannot be read and this is the `same` version.
-    fn is_lost(&mut self, oid: &Oid, origin: Version, same: bool) -> Result<bool, Error> {
-        // The updates of this pull are not in the key index yet.
-        let was_held = self.stored.get(oid).is_some_and(Option::is_some);
-        if !was_held || self.regained.contains(oid) {
-            return Ok(false);
-        }
-        let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
-        let is_lost = match object {
-            None => true,
-            Some(it) => {
-                same && (self.unreadable.has(it.serial) || self.is_older(it.serial, origin))
-            }
-        };
-        if is_lost {
-            self.regained.insert(oid.clone());
-            self.holders(oid)?.version = origin;
-        }
-        Ok(is_lost)
-    }
-
-    /// Returns whether the stored record is older than `origin`, its holders' version, because the
-    /// record of that version was lost.
-    fn is_older(&self, serial: u64, origin: Version) -> bool {
-        if !self.is_aftermath {
-            return false;
-        }
-        match self.inner.log.view().change(serial) {
-            Ok(Some(Scanned { change: Change::Update(record), .. })) => {
-                let stored = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
-                stored.is_none_or(|it| it < origin)
-            }
-            _ => true,
-        }
-    }
-
-    /// Releases the source's holds of other generations at the end of a snapshot. If there are too
-    /// many for one commit, they are released in separate commits before it; returns the number of
-    /// objects deleted by these. If this is interrupted, the end of the snapshot is applied again.
-    fn release_unnamed(
-        &mut self,
-        tail: &mut Tail,
-        generation: u64,
-        now: Stamp,
-    ) -> Result<u64, Error> {
-        let mut deleted = 0;
-        let mut from = Some(vec![HOLDERS]);
-        while let Some(begin) = from.take() {
-            let held = self.inner.held(self.source, Some(generation), &begin)?;
-            let is_all = begin == [HOLDERS] && held.next.is_none();
-            let mut apart = Merge::new(self.inner, self.source);
-            for oid in held.oids {
-                if is_all || self.holders.contains_key(&oid) {
-                    // The objects named by this pull are not in the key index yet.
-                    if !self.names(&oid, generation) {
-                        self.release(oid)?;
-                    }
-                } else {
-                    apart.release(oid)?;
-                }
-            }
-            deleted += apart.commit(tail, Vec::new(), now)?.deleted;
-            from = held.next;
-        }
-        Ok(deleted)
-    }
-
-    /// Returns whether this pull has named the object under `generation`.
-    fn names(&self, oid: &Oid, generation: u64) -> bool {
-        let named = |it: &Holder| it.source == self.source && it.generation == generation;
-        self.holders.get(oid).is_some_and(|it| it.list.iter().any(named))
-    }
-
-    /// Releases the source's hold; returns whether it had one.
-    fn release(&mut self, oid: Oid) -> Result<bool, Error> {
-        let source = self.source;
-        let holders = self.holders(&oid)?;
-        let held = holders.release(source);
-        let last = holders.list.is_empty();
-        if held && last {
-            self.changes.push(Change::Delete(oid));
-            self.applied.deleted += 1;
-        }
-        Ok(held)
-    }
-
-    fn commit(mut self, tail: &mut Tail, notes: Vec<Note>, now: Stamp) -> Result<Applied, Error> {
-        let mut all = Vec::with_capacity(self.holders.len() + notes.len());
-        for (oid, holders) in self.holders.drain() {
-            let value = (!holders.list.is_empty()).then(|| holders.encode());
-            if self.stored.get(&oid) != Some(&value) {
-                all.push(Note { key: Holders::note_key(&oid), value });
-            }
-        }
-        // The notes are sorted, so that a repeated pull gives the same bytes.
-        all.sort_by(|a, b| a.key.cmp(&b.key));
-        all.extend(notes);
-        self.applied.version = self.inner.commit(tail, &self.changes, &all, now)?;
-        Ok(self.applied)
     }
 }

@@ -402,7 +402,8 @@ mod tests {
         let changes: Vec<_> = (before + 1..).zip(changes).collect();
         let cursor = Cursor { epoch: Epoch(9), serial: before + 9, snapshot: None };
         let source = source.to_owned();
-        let pulled = Pulled { source, epoch: Epoch(9), changes, cursor, end_of_snapshot: None };
+        let pulled =
+            Pulled { source, id: None, epoch: Epoch(9), changes, cursor, end_of_snapshot: None };
         collection.apply(pulled, Stamp(2))
     }
 

@@ -68,7 +68,7 @@ fn act(collection: &Collection, step: u64) {
         let cursor = Cursor { epoch, serial, snapshot: None };
         let changes = vec![(step, event)];
         let source = "s".to_owned();
-        let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: None };
+        let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };
         collection.apply(pulled, now).unwrap();
     } else {
         let value = Some(step.to_string().into_bytes());

@@ -182,7 +182,9 @@ fn replayed(collection: &Collection) -> BTreeMap<String, u64> {
         last = (serial, stamp);
         match change {
             Change::Update(record) => drop(live.insert(record.url, serial)),
-            Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                live.remove(&oid.url);
+            }
             Change::Refresh(_) | Change::Confirm { .. } => {}
         }
     }

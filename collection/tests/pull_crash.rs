@@ -92,7 +92,7 @@ fn titles(collection: &Collection) -> BTreeMap<String, String> {
                 }
                 titles.insert(record.url.clone(), title);
             }
-            Change::Delete(oid) | Change::Suppress(oid, _) => {
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 titles.remove(&oid.url);
             }
             Change::Refresh(_) | Change::Confirm { .. } => {}

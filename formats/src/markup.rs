@@ -377,8 +377,8 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     match &*name.to_ascii_lowercase() {
         "type" | "md5" | "url" | "file-size" | "update-time" | "time-to-live" | "refresh-rate"
         | "generation-time" | "full-text" | "partial-text" | "url-references"
-        | "nested-filename" | "related" | "origin-version" | "headings" | "confirmed"
-        | "root-url" | "date-source" | "language-source" | "text-print" => true,
+        | "nested-filename" | "related" | "origin-path" | "origin-version" | "headings"
+        | "confirmed" | "root-url" | "date-source" | "language-source" | "text-print" => true,
         "last-modification-time" => true,
         other => other.starts_with("gatherer-") || other.starts_with("embed"),
     }

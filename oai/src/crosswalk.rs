@@ -285,6 +285,7 @@ fn take_name(own: &mut Record, name: ObjectName, is_named: bool, problems: &mut 
     if !is_named || !is_same {
         // These attributes belong to the object that is named in the metadata.
         own.remove("Origin-Version");
+        own.remove("Origin-Path");
         own.remove("Gatherer-Root");
     }
     own.url = name.url;

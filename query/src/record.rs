@@ -47,6 +47,7 @@ const BOOKKEEPING: &[&str] = &[
     "language-source",
     "last-modification-time",
     "md5",
+    "origin-path",
     "origin-version",
     // Its words are in the other attributes, without its markup.
     "original-metadata",

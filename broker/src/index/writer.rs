@@ -51,7 +51,7 @@ impl Chunk {
                     self.objects.insert(oid.key(), (oid, Some(record)));
                 }
             }
-            Change::Delete(oid) | Change::Suppress(oid, _) => {
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 self.objects.insert(oid.key(), (oid, None));
             }
             Change::Refresh(_) | Change::Confirm { .. } => {}

@@ -15,9 +15,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
+use super::ttl::DELETES_MAX;
 use super::{Collection, Inner};
 use crate::change::{Change, Note, Scanned, Stamp};
 use crate::error::Error;
+use crate::holders::{WITHDRAWN, Withdrawn};
 use crate::keys::Keys;
 use crate::log::Address;
 use crate::log::due::{CompactionDue, due, tail_start};
@@ -87,6 +89,9 @@ impl Inner {
         };
         held.clear();
         let forgotten = Stamp(now.0.saturating_sub(self.options.horizon_ms()));
+        if due == CompactionDue::All {
+            self.forget_withdrawn(forgotten, now)?;
+        }
         let mut total = Compacted::default();
         // The space of a part's old segments is freed before the next part is written, unless
         // somebody is reading them.
@@ -120,6 +125,33 @@ impl Inner {
         }
         held.clear();
         Ok(total)
+    }
+
+    /// Forgets the versions of deletes that are older than the horizon.
+    fn forget_withdrawn(&self, forgotten: Stamp, now: Stamp) -> Result<(), Error> {
+        let mut from = Some(vec![WITHDRAWN]);
+        while let Some(begin) = from.take() {
+            let (notes, next) = self.read_keys(|keys| {
+                let (mut notes, mut next) = (Vec::new(), None);
+                for item in keys.notes_from(&[WITHDRAWN], &begin) {
+                    let (key, value) = item?;
+                    if notes.len() == DELETES_MAX || self.check_open().is_err() {
+                        next = Some(key);
+                        break;
+                    }
+                    if Withdrawn::decode(&value).is_none_or(|it| it.at < forgotten) {
+                        notes.push(Note { key, value: None });
+                    }
+                }
+                Ok((notes, next))
+            })?;
+            self.check_open()?;
+            if !notes.is_empty() {
+                self.commit(&mut self.tail(), &[], &notes, now)?;
+            }
+            from = next;
+        }
+        Ok(())
     }
 
     /// Returns whether the last compaction ended early, and its replaced segments still take space
@@ -353,7 +385,7 @@ impl<'a> Rewrite<'a> {
                 // Only the first carrier stays: a consumer whose cursor is past it has the notice.
                 self.carried.insert(notice.signature.clone())
             }
-            (Change::Delete(_) | Change::Suppress(..), None) => {
+            (Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..), None) => {
                 let forgotten = self.first && scanned.stamp < self.forgotten;
                 if forgotten {
                     self.horizon = self.horizon.max(serial);

@@ -9,7 +9,7 @@ use roaring::RoaringTreemap;
 use soif::Record;
 use soif::digest::Md5;
 
-use super::Collection;
+use super::{Collection, Inner};
 use crate::change::{Change, Oid, Stored};
 use crate::error::Error;
 use crate::holders::{CURSOR, Cursor, USER, note_key};
@@ -21,6 +21,30 @@ use crate::report::Stats;
 /// Number of attempts of a look-up during compactions; the last uses a rebuilt key index.
 const GET_TRIES: usize = 4;
 
+impl Inner {
+    /// Returns the live object `oid`; `None` if there is none.
+    pub(crate) fn stored(&self, oid: &Oid) -> Result<Option<Stored>, Error> {
+        let key = oid.key();
+        for tries in 1..=GET_TRIES {
+            let made = self.keys_made();
+            let Some(object) = self.read_keys(|keys| keys.object(&key))? else {
+                return Ok(None);
+            };
+            // Between the two look-ups the object may have changed and the log been compacted.
+            if let Some(found) = self.log.view().change(object.serial)?
+                && let Change::Update(record) = found.change
+            {
+                return Ok(Some(Stored { record, serial: found.serial, stamp: found.stamp }));
+            }
+            if tries + 1 == GET_TRIES {
+                let why = "it names a change that the log does not have";
+                self.rebuild_keys(made, why)?;
+            }
+        }
+        Ok(None)
+    }
+}
+
 impl Collection {
     /// Returns the live object `oid`; `None` if there is none.
     ///
@@ -28,24 +52,7 @@ impl Collection {
     ///
     /// The segment is damaged or unreadable.
     pub fn get(&self, oid: &Oid) -> Result<Option<Stored>, Error> {
-        let key = oid.key();
-        for tries in 1..=GET_TRIES {
-            let made = self.inner.keys_made();
-            let Some(object) = self.inner.read_keys(|keys| keys.object(&key))? else {
-                return Ok(None);
-            };
-            // Between the two look-ups the object may have changed and the log been compacted.
-            if let Some(found) = self.inner.log.view().change(object.serial)?
-                && let Change::Update(record) = found.change
-            {
-                return Ok(Some(Stored { record, serial: found.serial, stamp: found.stamp }));
-            }
-            if tries + 1 == GET_TRIES {
-                let why = "it names a change that the log does not have";
-                self.inner.rebuild_keys(made, why)?;
-            }
-        }
-        Ok(None)
+        self.inner.stored(oid)
     }
 
     /// Returns the serial of the last update of the object `oid`; `None` if it is not live. Reads

@@ -18,7 +18,7 @@ use std::ops::Range;
 use soif::{Event, Limits, Mode, Reader, Record, RecordRef, Section, plain_url};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::change::{Change, GATHERER_ID, Note, Oid, Scanned, Stamp};
+use crate::change::{Change, GATHERER_ID, Note, ORIGIN_VERSION, Oid, Scanned, Stamp};
 use crate::error::{Damage, Error};
 use crate::notice::Notice;
 
@@ -123,13 +123,18 @@ impl Drafter {
                 soif::write_record(&mut self.scratch, record);
                 (Section::Update, Some(oid))
             }
-            Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => {
+            Change::Refresh(oid)
+            | Change::Delete(oid)
+            | Change::Withdraw(oid, _)
+            | Change::Suppress(oid, _) => {
                 if !oid.is_valid() {
                     return Err("its URL or gatherer is empty or has control characters");
                 }
                 let mut record = reference(oid);
-                if let Change::Suppress(_, notice) = change {
-                    notice.write(&mut record);
+                match change {
+                    Change::Suppress(_, notice) => notice.write(&mut record),
+                    Change::Withdraw(_, at) => record.push(ORIGIN_VERSION, at.to_string()),
+                    _ => {}
                 }
                 soif::write_record(&mut self.scratch, &record);
                 let refresh = matches!(change, Change::Refresh(_));
@@ -257,7 +262,10 @@ pub(crate) fn drafts(
 fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
     let object = match change {
         Change::Update(record) => record.url.clone(),
-        Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => oid.to_string(),
+        Change::Refresh(oid)
+        | Change::Delete(oid)
+        | Change::Withdraw(oid, _)
+        | Change::Suppress(oid, _) => oid.to_string(),
         Change::Confirm { root, .. } => root.clone(),
     };
     Error::Refused { position, object, reason }
@@ -336,7 +344,10 @@ fn change_of(section: Section, record: &RecordRef<'_>) -> Option<Change> {
         Section::Refresh => Change::Refresh(reference_of(record)?),
         Section::Delete => match (reference_of(record)?, Notice::read(record)) {
             (oid, Some(notice)) => Change::Suppress(oid, Box::new(notice)),
-            (oid, None) => Change::Delete(oid),
+            (oid, None) => match record.text(ORIGIN_VERSION).and_then(|it| it.parse().ok()) {
+                Some(at) => Change::Withdraw(oid, at),
+                None => Change::Delete(oid),
+            },
         },
     })
 }
@@ -399,6 +410,7 @@ pub(crate) fn notes(plain: &[u8]) -> Result<Vec<Note>, Damage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::{Epoch, Version};
 
     fn delete(url: &str) -> Change {
         Change::Delete(Oid::new("g", url))
@@ -429,7 +441,9 @@ mod tests {
 
     #[test]
     fn a_member_reads_back_as_a_whole_and_by_place() {
-        let list = [delete("a"), Change::Refresh(Oid::new("g", "b")), delete("c")];
+        let at = Version { epoch: Epoch(7), serial: 9 };
+        let withdraw = Change::Withdraw(Oid::new("g", "c"), at);
+        let list = [delete("a"), Change::Refresh(Oid::new("g", "b")), withdraw];
         let entries: Vec<_> = (7..10).map(|serial| (serial, Stamp(1))).collect();
         let draft = &check(&list, 1 << 20, &[3])[0];
         let read = |wanted| -> Vec<Change> {

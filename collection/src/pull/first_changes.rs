@@ -27,7 +27,9 @@ impl FirstChanges {
     pub(crate) fn is_first(&mut self, change: &Change) -> bool {
         let hash = match change {
             Change::Update(record) => Oid::of(record).map(|oid| self.hasher.hash_one(oid)),
-            Change::Delete(oid) | Change::Suppress(oid, _) => Some(self.hasher.hash_one(oid)),
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                Some(self.hasher.hash_one(oid))
+            }
             Change::Refresh(_) | Change::Confirm { .. } => None,
         };
         hash.is_some_and(|hash| {

@@ -74,7 +74,7 @@ impl Puller {
             self.forget_newer_epoch(link.display(), have.epoch, epoch).await?;
             cursor = None;
         }
-        self.note_owner(replica.owner().as_deref());
+        let id = self.note_owner(replica.owner().as_deref());
         let held = self.held().await?;
         if self.limits.records_max < held.max(replica.objects()) {
             return Err(self.feed.over_limit(format!("{held} objects"), "records_max"));
@@ -84,7 +84,7 @@ impl Puller {
             summary.kind = Kind::Snapshot;
         }
         (intake.epoch, intake.to, intake.stored) = (epoch, view.version.serial, cursor);
-        (intake.held, intake.url) = (held, link.display().to_string());
+        (intake.held, intake.url, intake.id) = (held, link.display().to_string(), id);
         summary.objects = replica.objects().min(self.limits.records_max);
         let (tally, bytes, taken) = read(view, intake).await;
         summary.bytes = bytes;

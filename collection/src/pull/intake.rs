@@ -81,6 +81,8 @@ pub(crate) struct Tally {
 pub(crate) struct Intake {
     pub(crate) collection: Collection,
     pub(crate) source: String,
+    /// The source's id, which is made of its key.
+    pub(crate) id: Option<String>,
     pub(crate) url: String,
     pub(crate) stream: Stream,
     /// The epoch of the stream.
@@ -116,6 +118,7 @@ impl Intake {
         Self {
             collection,
             source,
+            id: None,
             url: String::new(),
             stream,
             epoch: Epoch::default(),
@@ -322,6 +325,7 @@ impl Intake {
         self.batch_bytes = 0;
         let pulled = Pulled {
             source: self.source.clone(),
+            id: self.id.clone(),
             epoch,
             changes: std::mem::take(&mut self.batch),
             cursor: cursor.clone(),
@@ -516,6 +520,7 @@ mod tests {
         let at = |serial| Cursor { epoch: to.epoch, serial, snapshot: None };
         let pulled = |serial| Pulled {
             source: "s".to_owned(),
+            id: None,
             epoch: to.epoch,
             changes: Vec::new(),
             cursor: at(serial),

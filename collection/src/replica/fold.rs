@@ -128,7 +128,7 @@ fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
                 Change::Refresh(_) => {
                     last.entry(key).and_modify(|it| it.1 = Some(serial));
                 }
-                Change::Delete(_) => {
+                Change::Delete(_) | Change::Withdraw(..) => {
                     last.remove(&key);
                 }
                 Change::Suppress(oid, notice) => {

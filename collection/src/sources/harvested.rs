@@ -17,7 +17,7 @@ use soif::Record;
 use soif::digest::Md5;
 
 use super::restraint::is_loss;
-use crate::change::{Change, Epoch, Note, ORIGIN_VERSION, Oid, Stamp, Version};
+use crate::change::{Change, Epoch, Note, ORIGIN_PATH, ORIGIN_VERSION, Oid, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::holders::{Cursor, Holders, Progress, Pulled, USER, note_key};
@@ -101,7 +101,7 @@ impl Collection {
         let snapshot = (generation != 0).then_some(Progress { id, offset, to, generation });
         let part = |changes, snapshot, end_of_snapshot| {
             let cursor = Cursor { epoch, serial, snapshot };
-            Pulled { source: source.clone(), epoch, changes, cursor, end_of_snapshot }
+            Pulled { source: source.clone(), id: None, epoch, changes, cursor, end_of_snapshot }
         };
         let note = |checkpoint: &[u8]| {
             let mut value = Vec::with_capacity(checkpoint.len() + 10);
@@ -197,6 +197,7 @@ fn is_same(a: &Record, b: &Record) -> bool {
     let plain = |it: &Record| {
         let mut it = it.clone();
         it.remove(ORIGIN_VERSION);
+        it.remove(ORIGIN_PATH);
         let mut bytes = Vec::new();
         soif::write_record(&mut bytes, &it);
         bytes

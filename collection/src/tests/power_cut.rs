@@ -119,7 +119,7 @@ impl Run {
         model.cursor = self.step;
         let (epoch, source) = (Epoch(1), "s".to_owned());
         let cursor = Cursor { epoch, serial: self.step, snapshot: None };
-        let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: None };
+        let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };
         (model, collection.apply(pulled, Stamp(self.step)).map(drop))
     }
 
@@ -192,6 +192,7 @@ fn read_model(collection: &Collection) -> Model {
                 }
             }
             Change::Delete(_)
+            | Change::Withdraw(..)
             | Change::Suppress(..)
             | Change::Refresh(_)
             | Change::Confirm { .. } => {}

@@ -170,6 +170,7 @@ fn damage_found_at_a_start_costs_one_member_until_its_objects_return() {
         let cursor = Cursor { epoch: Epoch(1), serial: 4, snapshot: None };
         let pulled = Pulled {
             source: "s".to_owned(),
+            id: None,
             epoch: Epoch(1),
             changes: vec![(4, update(99))],
             cursor: cursor.clone(),

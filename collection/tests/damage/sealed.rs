@@ -119,7 +119,7 @@ fn pull(collection: &Collection, changes: Vec<(u64, Change)>, end: Option<u64>) 
     let (source, epoch) = ("s".to_owned(), Epoch(1));
     let serial = changes.last().map_or(0, |it| it.0);
     let cursor = Cursor { epoch, serial, snapshot: None };
-    let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: end };
+    let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: end };
     collection.apply(pulled, Stamp(5)).unwrap()
 }
 

@@ -120,6 +120,7 @@ async fn a_delta_is_taken_only_if_it_was_requested() {
         let broker = Store::new();
         let pulled = Pulled {
             source: "source".to_owned(),
+            id: None,
             epoch: cursor.epoch,
             changes: (1..=3).map(|n| (u64::from(n), update(n, "held"))).collect(),
             cursor: cursor.clone(),

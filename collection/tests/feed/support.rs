@@ -65,7 +65,7 @@ impl Store {
                 Change::Update(record) => {
                     titles.insert(record.url.clone(), record.text("Title").unwrap().into_owned());
                 }
-                Change::Delete(oid) | Change::Suppress(oid, _) => {
+                Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     titles.remove(&oid.url);
                 }
                 Change::Refresh(_) | Change::Confirm { .. } => {}

@@ -60,7 +60,7 @@ pub(crate) fn apply(
     let serial = before + changes.len() as u64;
     let cursor = Cursor { epoch, serial, snapshot: None };
     let source = source.to_owned();
-    let pulled = Pulled { source, epoch, changes, cursor, end_of_snapshot: None };
+    let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };
     collection.apply(pulled, Stamp(6)).unwrap()
 }
 

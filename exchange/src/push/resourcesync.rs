@@ -272,7 +272,7 @@ impl Pages {
                 Change::Update(record) => (ChangeKind::Updated, resource(record)),
                 // This tombstone has no object: it only carries a notice.
                 Change::Suppress(oid, notice) if *oid == notice.carrier() => continue,
-                Change::Delete(oid) | Change::Suppress(oid, _) => {
+                Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     (ChangeKind::Deleted, Entry::at(&*oid.url))
                 }
                 Change::Refresh(_) | Change::Confirm { .. } => continue,

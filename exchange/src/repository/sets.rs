@@ -70,7 +70,7 @@ impl Member {
                 let (kind, language) = (text("Type"), text("Language"));
                 (Oid::of(record)?, kind.unwrap_or_default(), language.unwrap_or_default(), false)
             }
-            Change::Delete(oid) => (oid.clone(), none(), none(), true),
+            Change::Delete(oid) | Change::Withdraw(oid, _) => (oid.clone(), none(), none(), true),
             // This tombstone has no object: it only carries a notice.
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
                 (oid.clone(), none(), none(), true)

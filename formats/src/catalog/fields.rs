@@ -212,9 +212,9 @@ fn is_reserved(name: &str) -> bool {
     let prefixes = ["gatherer-", "broker-", "embed<", "embed-", "annotation-", "harvest-"];
     match &*name.to_ascii_lowercase() {
         "type" | "file-size" | "md5" | "update-time" | "time-to-live" | "refresh-rate"
-        | "nested-filename" | "origin-version" | "set-spec" | "original-metadata"
-        | "metadata-namespace" | "landing-page" | "year" | "entries" | "years" | "titles"
-        | "date-source" | "language-source" | "text-print" => true,
+        | "nested-filename" | "origin-path" | "origin-version" | "set-spec"
+        | "original-metadata" | "metadata-namespace" | "landing-page" | "year" | "entries"
+        | "years" | "titles" | "date-source" | "language-source" | "text-print" => true,
         "last-modification-time" => true,
         other => prefixes.iter().any(|it| other.starts_with(it)),
     }

@@ -455,9 +455,10 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
 fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
     let is_it = |change: &Change| match change {
         Change::Update(record) => record.url == object,
-        Change::Refresh(oid) | Change::Delete(oid) | Change::Suppress(oid, _) => {
-            oid.to_string() == object
-        }
+        Change::Refresh(oid)
+        | Change::Delete(oid)
+        | Change::Withdraw(oid, _)
+        | Change::Suppress(oid, _) => oid.to_string() == object,
         Change::Confirm { root, .. } => root == object,
     };
     let offset = changes.get(position..)?.iter().position(is_it)?;

@@ -68,6 +68,7 @@ const RESERVED: &[&str] = &[
     "Language-Source",
     "Last-Modification-Time",
     "MD5",
+    "Origin-Path",
     "Origin-Version",
     "Original-Metadata",
     "Partial-Text",

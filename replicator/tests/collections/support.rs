@@ -138,7 +138,9 @@ impl Records {
                 Change::Update(record) => {
                     titles.insert(record.url.clone(), record.text("Title").unwrap().into_owned());
                 }
-                Change::Delete(oid) | Change::Suppress(oid, _) => drop(titles.remove(&oid.url)),
+                Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                    drop(titles.remove(&oid.url));
+                }
                 Change::Refresh(_) | Change::Confirm { .. } => {}
             }
         }

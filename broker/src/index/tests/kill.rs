@@ -71,7 +71,9 @@ fn a_killed_apply_leaves_the_payload_s_version() {
         let live: BTreeSet<String> = reached.iter().fold(BTreeSet::new(), |mut live, change| {
             match change {
                 Change::Update(record) => live.insert(record.url.clone()),
-                Change::Delete(oid) | Change::Suppress(oid, _) => live.remove(&oid.url),
+                Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                    live.remove(&oid.url)
+                }
                 Change::Refresh(_) | Change::Confirm { .. } => false,
             };
             live

@@ -38,7 +38,9 @@ pub(crate) fn expected(log: &[Change]) -> Contents {
                 let md5 = record.text("MD5").unwrap().into_owned();
                 live.insert(record.url.clone(), (text, md5));
             }
-            Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
+            Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                drop(live.remove(&oid.url));
+            }
             Change::Refresh(_) | Change::Confirm { .. } => {}
         }
     }
