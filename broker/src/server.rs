@@ -185,7 +185,11 @@ fn open(
 fn open_collection(config: &Config, author: &Author, now_ms: u64) -> Result<Collection, Error> {
     let data = &config.daemon.data;
     let folder = data.join(COLLECTION);
-    let options = Options { suppressed: Some(data.join(SUPPRESSED_FILE)), ..Options::default() };
+    let options = Options {
+        suppressed: Some(data.join(SUPPRESSED_FILE)),
+        own_id: Some(author.id.clone()),
+        ..Options::default()
+    };
     let (collection, recovery) = Collection::open(&folder, options, Stamp(now_ms))?;
     collection.trust_takedowns(config.trusted());
     collection.own_key(author.identity.key());

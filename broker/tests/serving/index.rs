@@ -61,7 +61,9 @@ impl Broker {
                     let text = record.text("Description").unwrap().into_owned();
                     live.insert(record.url.clone(), text);
                 }
-                Change::Delete(oid) | Change::Suppress(oid, _) => drop(live.remove(&oid.url)),
+                Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
+                    drop(live.remove(&oid.url));
+                }
                 Change::Refresh(_) | Change::Confirm { .. } => {}
             }
         }

@@ -10,6 +10,7 @@ mod closing;
 mod collect;
 mod followers;
 mod freshness_page;
+mod graph;
 mod index;
 mod oai;
 mod pages;
