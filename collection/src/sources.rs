@@ -3,9 +3,9 @@
 //! The origin's newest version of each object wins, in whatever order and from whatever source the
 //! versions arrive. A source's cursor is committed with its changes.
 //!
-//! A delete in an object's own gatherer's feed, and a [`Withdraw`](crate::Change::Withdraw) in that of a source that holds it,
-//! say that its gatherer has deleted it: all holds go, and older versions are refused as long as deletes
-//! are remembered. While the gatherer's own feed holds it, other sources' words count for their own holds
+//! A delete in an object's own gatherer's feed, and a [`Withdraw`](crate::Change::Withdraw) in that of a
+//! source that holds it, say that its gatherer has deleted it: all holds go, and older versions are refused
+//! as long as deletes are remembered. While the gatherer's own feed holds it, other sources' words count for their own holds
 //! alone. Any other delete releases the hold of its source.
 //!
 //! Source: ARCHITECTURE.md, "Invariants".

@@ -161,8 +161,8 @@ impl Frontier {
         self.hosts.list(host, &self.settings);
     }
 
-    /// Puts a URL that is done back into the queue, before others of its host and depth: somebody has said
-    /// that it has changed.
+    /// Puts a URL that is done back into the queue, before others of its host and depth: who wants it again
+    /// knows why.
     pub fn again(&mut self, url: &Url) {
         let Some(id) = self.store.find(&key(url)) else { return };
         let Some(entry) = self.store.get_mut(id).filter(|it| it.phase == Phase::Done) else {
