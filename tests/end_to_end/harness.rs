@@ -1,7 +1,7 @@
 //! The test harness: starts and ends the binary, reads its output, and sends it HTTP requests.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use net::clock;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Time after which a test takes anything for hung.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,14 +58,43 @@ pub(crate) struct Running {
     lines: Receiver<String>,
     /// Everything printed so far, both streams in the order of arrival.
     seen: Vec<String>,
+    /// The other side of the terminal that it runs in, if in one.
+    terminal: Option<File>,
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Self::new(child, vec![Box::new(out), Box::new(err)], None)
+    }
+
+    /// Starts a command whose terminal is a new one, by `setsid`.
+    pub(crate) fn start_in_terminal(command: &Command) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs = File::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap());
+        let ours = File::from(ours);
+        let mut leader = Command::new("setsid");
+        leader.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        leader.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        for (name, _) in command.get_envs().filter(|(_, value)| value.is_none()) {
+            leader.env_remove(name);
+        }
+        if let Some(folder) = command.get_current_dir() {
+            leader.current_dir(folder);
+        }
+        leader.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());
+        let child = leader.stderr(theirs).spawn().unwrap();
+        let stream = ours.try_clone().unwrap();
+        Self::new(child, vec![Box::new(stream)], Some(ours))
+    }
+
+    fn new(child: Child, streams: Vec<Box<dyn Read + Send>>, terminal: Option<File>) -> Self {
         let (sender, lines) = channel();
-        let streams: [Box<dyn Read + Send>; 2] =
-            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
         for stream in streams {
             let sender = sender.clone();
             std::thread::spawn(move || {
@@ -74,7 +105,7 @@ impl Running {
                 }
             });
         }
-        Self { child, lines, seen: Vec::new() }
+        Self { child, lines, seen: Vec::new(), terminal }
     }
 
     /// Waits for a line that contains `part`, and returns it.
@@ -139,9 +170,18 @@ impl Running {
         self.end()
     }
 
-    /// Types keys into the terminal of a process, whose standard input is a pipe.
+    /// Types keys into the terminal of a process.
     pub(crate) fn press(&mut self, keys: &str) {
-        self.child.stdin.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+        self.terminal.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end, which must be a success; returns all that it has printed.
+    pub(crate) fn printed(&mut self) -> String {
+        let status = self.end();
+        self.seen.extend(self.lines.iter());
+        let text = self.seen.join("\n");
+        assert!(status.success(), "{status}: {text}");
+        text
     }
 
     /// Waits for the end, at most [`STOPPED_WITHIN`].

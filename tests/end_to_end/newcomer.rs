@@ -4,13 +4,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use net::clock;
 use tempfile::TempDir;
 
 use crate::harness::{
-    PATIENCE, Running, ask, long_text, post, run_ok, small_tree, texts, wait_for_total, write,
+    PATIENCE, Running, ask, long_text, post, run_ok, small_tree, wait_for_total, write,
 };
 
 const SENTENCE: &str = "here the marzipan inspector resigned at last";
@@ -43,26 +43,20 @@ impl User {
         fs::canonicalize(self.dir.path().join("my documents")).unwrap()
     }
 
-    /// Returns a command of the binary in a terminal, which it gets from `script`, in the folder.
-    fn in_terminal(&self, args: &[&str]) -> Command {
-        let line = [&[env!("CARGO_BIN_EXE_harvest")], args].concat();
-        let line: Vec<_> = line.iter().map(|it| format!("'{it}'")).collect();
-        let mut command = Command::new("script");
-        command.args(["--quiet", "--flush", "--return", "--command", &line.join(" "), "/dev/null"]);
+    /// Returns a command of the binary for a terminal, in the folder.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_harvest"));
         let bin = self.dir.path().join("bin");
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("DISPLAY", ":99").env("TERM", "xterm").env_remove("NO_COLOR");
-        command.env("XDG_DATA_HOME", self.dir.path().join("share")).env_remove("HARVEST_BROKER");
-        command.current_dir(self.folder()).stdin(Stdio::piped());
+        command.args(args).env("PATH", path).env("DISPLAY", ":99").env("TERM", "xterm");
+        command.env("XDG_DATA_HOME", self.dir.path().join("share"));
+        command.env_remove("NO_COLOR").env_remove("HARVEST_BROKER").current_dir(self.folder());
         command
     }
 
-    /// Runs a command in a terminal to its end; returns what it wrote there.
-    fn run(&self, mut command: Command) -> String {
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let (out, err) = texts(&output);
-        assert!(output.status.success(), "{out}{err}");
-        out
+    /// Runs the binary in a terminal to its end; returns what it wrote there.
+    fn run(&self, args: &[&str]) -> String {
+        Running::start_in_terminal(&self.command(args)).printed()
     }
 
     /// Waits until the opener has been started `count` times, each time out of reach of the terminal's
@@ -102,7 +96,7 @@ fn between<'a>(html: &'a str, from: &str, to: &str) -> &'a str {
 fn a_sentence_deep_in_a_long_document_is_found_and_opened() {
     let user = User::new();
     let document = user.folder().join("books/a long one.txt");
-    let mut up = Running::start(user.in_terminal(&["up"]));
+    let mut up = Running::start_in_terminal(&user.command(&["up"]));
     let page = up.gathered_url();
 
     // The browser gets a link that is good once, and has the page by it.
@@ -149,38 +143,34 @@ fn a_sentence_deep_in_a_long_document_is_found_and_opened() {
     // The same from the shell, which finds the page by itself.
     let mut search = vec!["search"];
     search.extend(WORDS);
-    let out = user.run(user.in_terminal(&search));
+    let out = user.run(&search);
     let shown = format!("\u{1b}]8;;{url}\u{1b}\\{}\u{1b}]8;;\u{1b}\\", document.display());
     assert!(out.contains(&shown), "{out}");
     assert!(out.contains("line 60002: ") && out.contains("resigned\u{1b}[0m at last"), "{out}");
 
     // A second time, the page that is there is opened in the same way.
-    let out = user.run(user.in_terminal(&["up"]));
+    let out = user.run(&["up"]);
     assert!(out.contains(&page) && out.contains("runs already"), "{out}");
     let again = user.opened(3);
     assert_ne!(again, link);
     assert_eq!(follow(&again).0, page);
-    let out = user.run(user.in_terminal(&["up", "--no-open"]));
+    let out = user.run(&["up", "--no-open"]);
     assert!(out.contains(&page) && user.opened(3) == again, "{out}");
 
     up.press("\u{3}");
-    assert!(up.end().success());
+    up.printed();
 }
 
 #[test]
 fn only_a_terminal_gets_links_and_colors() {
     let user = User::new();
-    let mut command = user.in_terminal(&["up", "--no-open", "--listen", "127.0.0.1:0"]);
-    let mut up = Running::start({
-        command.env("DISPLAY", "");
-        command
-    });
+    let mut command = user.command(&["up", "--no-open", "--listen", "127.0.0.1:0"]);
+    let mut up = Running::start_in_terminal(command.env("DISPLAY", ""));
     let page = up.gathered_url();
     wait_for_total(&page, "harvester", 1);
     let search = |name: &str, value: &str| {
-        let mut command = user.in_terminal(&["search", "harvester"]);
-        command.env(name, value);
-        user.run(command)
+        let mut command = user.command(&["search", "harvester"]);
+        Running::start_in_terminal(command.env(name, value)).printed()
     };
     let (link, bold) = ("\u{1b}]8;;file:///", "\u{1b}[1mharvester\u{1b}[0m");
     let check = |out: &str, has_links: bool, has_colors: bool| {
@@ -195,5 +185,5 @@ fn only_a_terminal_gets_links_and_colors() {
     check(&search("TERM", "dumb"), false, false);
     check(&run_ok(["search", "harvester", "--broker", &page]), false, false);
     up.press("\u{3}");
-    assert!(up.end().success());
+    up.printed();
 }
