@@ -18,6 +18,8 @@
 //!
 //! docs/cache.md has all keys.
 
+mod neighbor;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,6 @@ use crate::neighbors::Neighbor;
 use crate::policy::control::SECONDS_MAX;
 use crate::policy::freshness::{Guess, Rules};
 use crate::policy::mirrors::Mirror;
-use crate::resolution::Kind;
 use crate::target::{self, Destination, Scheme};
 
 /// Default address of the proxy.
@@ -159,7 +160,7 @@ impl Config {
             root.mistake("disk_bytes", message, "64 MiB to 256 TiB, or \"0 B\" for none");
         }
         let neighbors: Vec<Neighbor> =
-            listed(&root, "neighbor").iter().filter_map(read_neighbor).collect();
+            listed(&root, "neighbor").iter().filter_map(neighbor::read).collect();
         let is_asked = root.has("icp_listen") || !neighbors.is_empty();
         let icp_listen = is_asked.then(|| root.addr("icp_listen", ICP_LISTEN));
         let config = Self {
@@ -345,30 +346,6 @@ fn read_refresh(table: &Table<'_>) -> Option<Refresh> {
     }
 }
 
-fn read_neighbor(table: &Table<'_>) -> Option<Neighbor> {
-    let host = table.required_string("host");
-    let is_host = HostPort::parse(&host).is_some_and(|it| it.port.is_none());
-    if !is_host {
-        table.mistake(
-            "host",
-            format!("{host:?} is no host"),
-            "a name or an address, without a port",
-        );
-    }
-    let port = |key, default| {
-        let port = table.integer(key, 1..=u64::from(u16::MAX));
-        port.and_then(|it| u16::try_from(it).ok()).unwrap_or(default)
-    };
-    let (http_port, icp_port) = (port("http_port", 3_128), port("icp_port", 3_130));
-    table.require("kind", "\"sibling\" or \"parent\"");
-    let kind = match table.choice("kind", &["sibling", "parent"])? {
-        "parent" => Kind::Parent,
-        _ => Kind::Sibling,
-    };
-    let domains = table.strings("domains").iter().map(|it| it.to_ascii_lowercase()).collect();
-    is_host.then_some(Neighbor { host, http_port, icp_port, kind, domains })
-}
-
 fn read_origins(root: &Table<'_>) -> Vec<Origin> {
     let mut origins = Vec::<Origin>::new();
     for table in listed(root, "origin") {
@@ -406,6 +383,7 @@ fn read_origin(table: &Table<'_>) -> Option<Origin> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolution::Kind;
 
     #[test]
     fn settings_are_read_with_their_defaults() {

@@ -4,6 +4,8 @@
 //! socket. Whoever answers is believed only if it was asked, under that number and for that URL, at the
 //! address from which the answer comes.
 
+mod tally;
+
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher as _;
@@ -23,9 +25,10 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
+pub(crate) use self::tally::Tally;
 use crate::fetch::giver::Giver;
 use crate::icp::{DATAGRAM_BYTES_MAX, Datagram, Opcode};
-use crate::resolution::{Choice, Code, Kind, Liveness, PATIENCE, Resolution};
+use crate::resolution::{self, Choice, Code, Kind, Liveness, PATIENCE, Resolution};
 use crate::target::destination::is_in_domain;
 
 /// Number of questions that are known after the wait for their answers.
@@ -38,7 +41,7 @@ pub struct Neighbor {
     pub host: String,
     /// Port of its proxy.
     pub http_port: u16,
-    /// Port of its ICP.
+    /// Port of its ICP; 0: it speaks none, and is a parent for what no other neighbor has.
     pub icp_port: u16,
     /// Its place in the hierarchy.
     pub kind: Kind,
@@ -53,6 +56,11 @@ impl Neighbor {
             Ok(IpAddr::V6(address)) => Host::Ipv6(address),
             Err(_) => Host::Domain(&self.host),
         }
+    }
+
+    /// Returns the port that names it.
+    pub(crate) fn port(&self) -> u16 {
+        if self.icp_port == 0 { self.http_port } else { self.icp_port }
     }
 
     /// Returns whether it is asked for objects of a host.
@@ -87,33 +95,6 @@ struct State {
     proxy: Proxy,
     liveness: Mutex<Liveness>,
     tally: Mutex<Tally>,
-}
-
-/// What a neighbor was asked, and what it said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    /// Number of questions.
-    pub(crate) asked: u64,
-    /// Numbers of answers that it has the object, and that it has it not.
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    /// Number of objects that were requested from it.
-    pub(crate) chosen: u64,
-    /// Smoothed time from a question to its answer; `None`: no answer has come yet.
-    pub(crate) round_trip: Option<Duration>,
-}
-
-impl Tally {
-    /// Takes an answer.
-    fn answered(&mut self, opcode: Opcode, took: Duration) {
-        match opcode {
-            Opcode::Hit => self.hits += 1,
-            Opcode::Miss | Opcode::MissNoFetch => self.misses += 1,
-            _ => {}
-        }
-        // As TCP smooths its own (RFC 6298 §2).
-        self.round_trip = Some(self.round_trip.map_or(took, |it| (it * 7 + took) / 8));
-    }
 }
 
 /// Who waits for answers about a URL, and from whom.
@@ -210,22 +191,44 @@ impl Neighbors {
         let Some(named) = url.host_str().filter(|_| url.scheme() == "http") else {
             return Route::DIRECT;
         };
-        let list = self.0.list.iter().enumerate();
-        let fit: Vec<usize> =
-            list.filter(|(_, it)| it.settings.is_for(named)).map(|(index, _)| index).collect();
-        let (Some(socket), false) = (&self.0.socket, fit.is_empty()) else { return Route::DIRECT };
+        let fit = self.0.list.iter().map(|it| &it.settings).enumerate();
+        let (mute, fit): (Vec<_>, Vec<_>) =
+            fit.filter(|(_, it)| it.is_for(named)).partition(|(_, it)| it.icp_port == 0);
+        let above = mute.first().map(|it| it.0);
+        let fit: Vec<usize> = fit.into_iter().map(|it| it.0).collect();
+        let choice = self.resolve((url, policy), &fit, above).await;
+        match choice.unwrap_or_else(|| resolution::without_answers(above)) {
+            Choice::Home(code) => Route { neighbor: None, code },
+            Choice::Neighbor(index, code) => {
+                let state = self.0.list.get(index);
+                state.into_iter().for_each(|it| locked(&it.tally).chosen += 1);
+                let giver = |it: &State| Giver::new(code, &it.settings.host);
+                Route { neighbor: state.map(|it| (it.proxy.clone(), giver(it))), code }
+            }
+        }
+    }
+
+    /// Asks the neighbors `fit` by ICP who gives an object; `above` is the parent that cannot be asked. `None`: nobody
+    /// is asked.
+    async fn resolve(
+        &self,
+        (url, policy): (&Url, Policy),
+        fit: &[usize],
+        above: Option<usize>,
+    ) -> Option<Choice> {
+        let socket = self.0.socket.as_ref().filter(|_| !fit.is_empty())?;
         let number = number_of(url);
         let (answers, mut came) = mpsc::channel(fit.len().max(1));
         let query = Datagram { opcode: Opcode::Query, number, url: url.as_str().to_owned() };
-        let Some(bytes) = query.write() else { return Route::DIRECT };
-        let asked = self.addresses(&fit).await;
+        let bytes = query.write()?;
+        let asked = self.addresses(fit).await;
         let since = clock::monotonic();
         let waiting = Waiting { url: query.url, asked: asked.clone(), answers, since };
         self.waiting().insert(number, waiting);
         // Whoever asked may leave meanwhile.
         let done = Done(self, number);
         let waited = self.ask(socket, &asked, &bytes).await;
-        let mut resolution = Resolution::new(waited);
+        let mut resolution = Resolution::new(waited, above);
         let lately = self.0.client.distances().lately(url, since);
         let mut home = pin!(self.reached(url, policy, lately));
         let (mut time, mut is_home_known) = (pin!(sleep(PATIENCE)), false);
@@ -256,15 +259,7 @@ impl Neighbors {
         for state in resolution.unanswered().filter_map(|it| self.0.list.get(it)) {
             locked(&state.liveness).was_silent();
         }
-        match choice {
-            Choice::Home(code) => Route { neighbor: None, code },
-            Choice::Neighbor(index, code) => {
-                let state = self.0.list.get(index);
-                state.into_iter().for_each(|it| locked(&it.tally).chosen += 1);
-                let giver = |it: &State| Giver::new(code, &it.settings.host);
-                Route { neighbor: state.map(|it| (it.proxy.clone(), giver(it))), code }
-            }
-        }
+        Some(choice)
     }
 
     /// Returns whether the home of an object can be reached, after as long as that takes: as `lately` says,
@@ -477,16 +472,5 @@ mod tests {
         assert_eq!(home.accept().await.unwrap().1, last.local_addr().unwrap());
         neighbors.ended().await;
         assert!(locked(&neighbors.0.measuring).is_empty());
-    }
-
-    #[test]
-    fn a_tally_has_the_answers_and_their_smoothed_time() {
-        let mut tally = Tally::default();
-        let ms = Duration::from_millis;
-        tally.answered(Opcode::Hit, ms(8));
-        assert_eq!(tally.round_trip, Some(ms(8)));
-        tally.answered(Opcode::Miss, ms(16));
-        tally.answered(Opcode::Denied, ms(9));
-        assert_eq!((tally.hits, tally.misses, tally.round_trip), (1, 1, Some(ms(9))));
     }
 }

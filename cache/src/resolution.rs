@@ -5,6 +5,7 @@
 //! say that they have it not, the home is asked or the first parent that said so, whichever was
 //! faster. Siblings are never asked for what they have not. A neighbor that leaves [`SILENT_MAX`]
 //! queries in turn unanswered is *dead*: it is still asked, but nobody waits for it, until it answers.
+//! A parent that speaks no ICP is asked for all that no neighbor says that it has, in place of the home.
 //!
 //! Source: TR §9; the codes are those of the original's log.
 //!
@@ -44,6 +45,8 @@ pub enum Code {
     ParentHit,
     /// Nobody has it, and this parent said so first, before the home was reached.
     FirstParentMiss,
+    /// No neighbor says that it has it, and this parent cannot be asked whether it has.
+    DefaultParent,
     /// The home was reached before any neighbor said that it has it.
     SourceFastest,
     /// Nobody has it, and the home was reached before a parent said so; or there is nobody to ask.
@@ -59,6 +62,7 @@ impl Code {
             Self::NeighborHit => "NEIGHBOR_HIT",
             Self::ParentHit => "PARENT_HIT",
             Self::FirstParentMiss => "FIRST_PARENT_MISS",
+            Self::DefaultParent => "DEFAULT_PARENT",
             Self::SourceFastest => "SOURCE_FASTEST",
             Self::Direct => "DIRECT",
             Self::TimeoutDirect => "TIMEOUT_DIRECT",
@@ -106,15 +110,18 @@ pub struct Resolution {
     /// The neighbors whose answers are waited for.
     waited: Vec<(usize, Kind)>,
     first_parent: Option<usize>,
+    /// The parent that speaks no ICP.
+    above: Option<usize>,
     is_home_reached: bool,
     choice: Option<Choice>,
 }
 
 impl Resolution {
-    /// Begins the resolution; `asked` are the neighbors that are alive and were asked.
-    pub fn new(asked: Vec<(usize, Kind)>) -> Self {
-        let choice = asked.is_empty().then_some(Choice::Home(Code::Direct));
-        Self { waited: asked, first_parent: None, is_home_reached: false, choice }
+    /// Begins the resolution; `asked` are the neighbors that are alive and were asked, `above` is the parent that
+    /// cannot be asked.
+    pub fn new(asked: Vec<(usize, Kind)>, above: Option<usize>) -> Self {
+        let choice = asked.is_empty().then(|| without_answers(above));
+        Self { waited: asked, first_parent: None, above, is_home_reached: false, choice }
     }
 
     /// Returns who is asked for the object, once that is known. It does not change then.
@@ -145,11 +152,7 @@ impl Resolution {
             _ => {}
         }
         if self.waited.is_empty() {
-            let parent = self.first_parent.filter(|_| !self.is_home_reached);
-            self.choose(match parent {
-                Some(parent) => Choice::Neighbor(parent, Code::FirstParentMiss),
-                None => Choice::Home(Code::Direct),
-            });
+            self.choose_above(Code::Direct);
         }
     }
 
@@ -157,7 +160,7 @@ impl Resolution {
     pub fn home_reached(&mut self) {
         self.is_home_reached = true;
         // A parent that was faster is asked, if nobody has it.
-        if self.first_parent.is_none() {
+        if self.first_parent.or(self.above).is_none() {
             self.choose(Choice::Home(Code::SourceFastest));
         }
     }
@@ -169,15 +172,27 @@ impl Resolution {
 
     /// Ends the wait for neighbors.
     pub fn time_is_up(&mut self) {
-        self.choose(match self.first_parent.filter(|_| !self.is_home_reached) {
-            Some(parent) => Choice::Neighbor(parent, Code::FirstParentMiss),
-            None => Choice::Home(Code::TimeoutDirect),
+        self.choose_above(Code::TimeoutDirect);
+    }
+
+    /// Chooses a parent, or with this code the home: nobody has it.
+    fn choose_above(&mut self, direct: Code) {
+        let first = self.first_parent.filter(|_| self.above.is_some() || !self.is_home_reached);
+        self.choose(match (first, self.above) {
+            (Some(parent), _) => Choice::Neighbor(parent, Code::FirstParentMiss),
+            (None, Some(above)) => Choice::Neighbor(above, Code::DefaultParent),
+            (None, None) => Choice::Home(direct),
         });
     }
 
     fn choose(&mut self, choice: Choice) {
         self.choice.get_or_insert(choice);
     }
+}
+
+/// Returns who is asked for an object where nobody can say that they have it.
+pub fn without_answers(above: Option<usize>) -> Choice {
+    above.map_or(Choice::Home(Code::Direct), |it| Choice::Neighbor(it, Code::DefaultParent))
 }
 
 #[cfg(test)]
@@ -193,17 +208,19 @@ mod tests {
     use Event::{Home, Says, Time};
     use Opcode::{Hit, Miss, MissNoFetch};
 
+    fn tell(resolution: &mut Resolution, event: &Event) {
+        match event {
+            Says(neighbor, opcode) => resolution.answer(*neighbor, *opcode),
+            Home => resolution.home_reached(),
+            Time => resolution.time_is_up(),
+        }
+    }
+
     /// Checks the choice among a sibling (0), and two parents (1, 2).
     fn check(events: &[Event], expected: Option<Choice>) {
         let asked = vec![(0, Kind::Sibling), (1, Kind::Parent), (2, Kind::Parent)];
-        let mut resolution = Resolution::new(asked);
-        for event in events {
-            match event {
-                Says(neighbor, opcode) => resolution.answer(*neighbor, *opcode),
-                Home => resolution.home_reached(),
-                Time => resolution.time_is_up(),
-            }
-        }
+        let mut resolution = Resolution::new(asked, None);
+        events.iter().for_each(|it| tell(&mut resolution, it));
         assert_eq!(resolution.choice(), expected);
     }
 
@@ -238,8 +255,28 @@ mod tests {
         check(&[Says(0, Miss), Time], Some(Choice::Home(Code::TimeoutDirect)));
         check(&[Says(1, Miss), Time], neighbor(1, Code::FirstParentMiss));
         check(&[Says(9, Hit), Says(0, Miss), Says(0, Hit)], None);
-        let alone = Resolution::new(Vec::new());
+        let alone = Resolution::new(Vec::new(), None);
         assert_eq!(alone.choice(), Some(Choice::Home(Code::Direct)));
+    }
+
+    #[test]
+    fn a_parent_that_cannot_be_asked_takes_the_place_of_the_home() {
+        let alone = Resolution::new(Vec::new(), Some(7));
+        let above = neighbor(7, Code::DefaultParent);
+        assert_eq!((alone.choice(), Some(without_answers(Some(7)))), (above, above));
+        let asked = vec![(0, Kind::Sibling), (1, Kind::Parent)];
+        let choice = |events: &[Event]| {
+            let mut resolution = Resolution::new(asked.clone(), Some(7));
+            events.iter().for_each(|it| tell(&mut resolution, it));
+            resolution.choice()
+        };
+        assert_eq!(choice(&[Home, Says(0, Miss), Says(1, MissNoFetch)]), above);
+        assert_eq!(choice(&[Says(0, Miss), Time]), above);
+        assert_eq!(choice(&[Home, Says(0, Hit)]), neighbor(0, Code::NeighborHit));
+        assert_eq!(
+            choice(&[Home, Says(0, Miss), Says(1, Miss)]),
+            neighbor(1, Code::FirstParentMiss)
+        );
     }
 
     #[test]

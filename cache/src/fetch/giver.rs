@@ -34,6 +34,7 @@ impl Giver {
             Some(Code::NeighborHit) => "SIBLING_HIT",
             Some(Code::ParentHit) => "PARENT_HIT",
             Some(Code::FirstParentMiss) => "FIRST_PARENT_MISS",
+            Some(Code::DefaultParent) => "DEFAULT_PARENT",
             Some(Code::SourceFastest) => "SOURCE_FASTEST",
             Some(Code::TimeoutDirect) => "TIMEOUT_HIER_DIRECT",
             Some(Code::Direct) | None => "HIER_DIRECT",

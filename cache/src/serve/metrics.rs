@@ -57,7 +57,7 @@ pub(super) fn samples(status: &Status, proxy: &Proxy) -> Vec<Sample> {
 fn neighbors(proxy: &Proxy) -> impl Iterator<Item = Sample> {
     let neighbors = proxy.fetcher().neighbors().all();
     neighbors.flat_map(|(neighbor, tally, is_dead)| {
-        let name = format!("{}:{}", neighbor.host, neighbor.icp_port);
+        let name = format!("{}:{}", neighbor.host, neighbor.port());
         let of = |sample: Sample| sample.with("neighbor", name.as_str());
         let counter = |name, help, value: u64| of(Sample::counter(name, help, value as f64));
         let help = "1 while the neighbor's answers are waited for.";

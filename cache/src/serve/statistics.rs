@@ -218,7 +218,7 @@ fn neighbor((settings, tally, is_dead): (&Neighbor, Tally, bool)) -> NeighborSta
     };
     NeighborStatus {
         host: settings.host.clone(),
-        port: settings.icp_port,
+        port: settings.port(),
         kind: kind.to_owned(),
         is_dead,
         asked: tally.asked,

@@ -119,6 +119,11 @@ pub(crate) struct TrafficServer {
 
 impl TrafficServer {
     pub(crate) fn start(port: u16) -> Self {
+        Self::start_below(port, None)
+    }
+
+    /// Starts it as the child of a proxy, if there is one.
+    pub(crate) fn start_below(port: u16, parent: Option<SocketAddr>) -> Self {
         let peer = Peer::unpack("trafficserver");
         let at = |name: &str| peer.path(name).display().to_string();
         for name in ["etc", "store", "run", "log", "var"] {
@@ -153,13 +158,17 @@ impl TrafficServer {
                 at("unpacked/etc/trafficserver/body_factory")
             ),
             format!("plugin.plugin_dir STRING {modules}"),
+            // Its own address is that of its parents, too.
+            "http.parent_proxy.self_detect INT 0".to_owned(),
         ];
         let lines = lines.map(|it| format!("CONFIG proxy.config.{it}\n")).concat();
         peer.write("etc/records.config", lines);
         peer.write("etc/storage.config", format!("{} 32M\n", at("store")));
-        for name in ["remap.config", "plugin.config", "cache.config", "parent.config"] {
+        for name in ["remap.config", "plugin.config", "cache.config"] {
             peer.write(&format!("etc/{name}"), "");
         }
+        let parent = parent.map(|it| format!("dest_domain=. parent=\"{it}\" go_direct=false\n"));
+        peer.write("etc/parent.config", parent.unwrap_or_default());
         let near =
             "ip_allow:\n- apply: in\n  ip_addrs: 127.0.0.0/8\n  action: allow\n  methods: ALL\n";
         peer.write("etc/ip_allow.yaml", near);
@@ -173,6 +182,11 @@ impl TrafficServer {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.running.address
+    }
+
+    /// Returns its proxy.
+    pub(crate) fn proxy(&self) -> Url {
+        Url::parse(&format!("http://{}/", self.address())).unwrap()
     }
 
     /// Returns the id of its process.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::members::{HIT, MISS, Member, TurningFar, get, neighbor, one, origin, says};
 use crate::peer::free_port;
-use crate::peers::Squid;
+use crate::peers::{Squid, TrafficServer};
 use cache::resolution::Kind;
 use http::{HeaderValue, Response};
 use net::body;
@@ -205,4 +205,44 @@ async fn squid_is_our_parent_and_we_are_its() {
     assert_eq!(child.routes(), one("PARENT_HIT"));
     child.logs(&["TCP_MISS/200", home.url.as_str(), "PARENT_HIT/127.0.0.1 "]).await;
     squid.logs(&["UDP_HIT", "ICP_QUERY", home.url.as_str()]).await;
+}
+
+/// Traffic Server has no ICP.
+#[tokio::test]
+async fn traffic_server_is_our_parent_and_we_are_its() {
+    let (server, (url, count)) = (TrafficServer::start(free_port()), origin().await);
+    let above = (server.address().port(), 0);
+    // Two of us below it: the second gets what it has kept of the first.
+    for n in [2, 3] {
+        let child = Member::start(n, vec![neighbor(1, above, Kind::Parent)]).await;
+        assert_eq!(child.get(&url).await, (200, "body".to_owned()));
+        assert_eq!(child.routes(), one("DEFAULT_PARENT"));
+        child.logs(&["TCP_MISS/200", url.as_str(), "DEFAULT_PARENT/127.0.0.1 "]).await;
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+    // A sibling that has it is nearer than what is above.
+    let sibling = Member::start(5, vec![]).await;
+    let far = TurningFar::new().given_to(&sibling.proxy).await;
+    let both = vec![neighbor(1, above, Kind::Parent), neighbor(5, sibling.ports(), Kind::Sibling)];
+    let child = Member::start(4, both).await;
+    assert_eq!(child.get(&far.url).await, (200, "body".to_owned()));
+    assert_eq!(child.routes(), one("NEIGHBOR_HIT"));
+    let other = url.join("/other").unwrap();
+    assert_eq!(child.get(&other).await.0, 200);
+    assert_eq!(child.routes()["DEFAULT_PARENT"], 1);
+
+    // We above it: all that it has not comes from us.
+    let parent = Member::start(6, vec![]).await;
+    let at = SocketAddr::from(([127, 0, 0, 6], parent.ports().0));
+    let below = TrafficServer::start_below(free_port(), Some(at));
+    let (mut url, count) = origin().await;
+    // It takes what is at 127.0.0.1 from there, whatever its settings say.
+    url.set_host(Some("localhost")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(get(&below.proxy(), &url).await, (200, "body".to_owned()));
+    }
+    parent.logs(&["TCP_MISS/200", url.as_str(), "HIER_DIRECT/"]).await;
+    assert_eq!(parent.get(&url).await.0, 200);
+    let answered = (parent.answers("miss"), parent.answers("hit"));
+    assert_eq!((answered, count.load(Ordering::SeqCst)), ((1, 1), 1));
 }
