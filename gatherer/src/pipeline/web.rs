@@ -21,6 +21,8 @@ mod moved;
 mod others;
 mod outcome;
 mod pass;
+mod realms;
+mod resuming;
 mod robots;
 mod sameness;
 mod spool;

@@ -30,6 +30,7 @@ use super::filter::{DENIED, NOT_ALLOWED, NOT_LISTED, is_same_site, is_within};
 use super::login;
 use super::protocol::{self, Protocol};
 use super::proxy;
+use super::realm::{self, Realm};
 use super::repository::INTERVAL;
 
 /// Default maximum number of URLs of a root.
@@ -101,7 +102,9 @@ pub struct Web {
     /// Bearer token, if the site requires one.
     pub token: Option<Token>,
     /// Name and password, if the host requires them: sent to it alone.
-    pub login: Option<Login>,
+    pub login: Option<Box<Login>>,
+    /// Credentials of realms, sent when a host asks for them.
+    pub realms: Vec<Realm>,
     /// Whether the password may be sent without TLS to another host than this machine, by FTP or News.
     pub allow_unencrypted_password: bool,
     /// Whether connections of FTP and News that begin without TLS go on with it.
@@ -137,6 +140,7 @@ impl Web {
             answer_time_max: ANSWER_TIME,
             token: None,
             login: None,
+            realms: Vec::new(),
             allow_unencrypted_password: false,
             start_tls: false,
             certificate: None,
@@ -194,7 +198,7 @@ impl Web {
         let (token, certificate) = (Token::read(table), client_certificate(table).map(Box::new));
         let start_tls = table.boolean("start_tls", false);
         let allow_unencrypted_password = table.boolean("allow_unencrypted_password", false);
-        let (login, schemes) = (login(table), schemes(table));
+        let (login, schemes) = (login(table).map(Box::new), schemes(table));
         let (enumeration, common) = (enumeration(table), Common::read(table, interval_max, ttl));
         let (text, server) = (table.string("url"), table.string("server"));
         let url = text.and_then(|it| {
@@ -204,6 +208,7 @@ impl Web {
         let schemes = schemes.unwrap_or_else(|| schemes_of(url.as_ref().and_then(Protocol::of)));
         let proxy = proxy::read(table, &schemes);
         let url = url?;
+        let realms = realm::read(table, &url);
         if enumeration.iter().any(|it| *it == Enumeration::Address(url.clone())) {
             let fault = format!("{url} is the first page, too, and a list is no page");
             table.mistake("enumeration", fault, "another address");
@@ -217,6 +222,7 @@ impl Web {
             deny,
             token,
             login,
+            realms,
             allow_unencrypted_password,
             start_tls,
             certificate,
@@ -289,7 +295,7 @@ impl Web {
     pub(crate) fn credentials(&self, url: &Url) -> Credentials {
         if url.origin() == self.url.origin() {
             let (token, certificate) = (self.token.as_ref(), self.certificate.as_deref());
-            let login = self.login.clone();
+            let login = self.login.as_deref().cloned();
             Credentials { login, ..exchange::source::credentials(token, certificate) }
         } else {
             Credentials::default()

@@ -16,6 +16,7 @@ mod servers;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod breaking;
 mod crawling;
 mod enumerating;
 mod hostile_archives;

@@ -96,7 +96,7 @@ async fn credentials_are_for_the_roots_own_origin_alone() {
     let token = daemon::Token::new("abc");
     type Change = Box<dyn Fn(&mut Web)>;
     let [by_login, by_token]: [Change; 2] = [
-        Box::new(move |web: &mut Web| web.login = Some(login.clone())),
+        Box::new(move |web: &mut Web| web.login = Some(Box::new(login.clone()))),
         Box::new(move |web: &mut Web| web.token = Some(token.clone())),
     ];
     for (change, expected) in [(by_login, "Basic YW5uYTpzZWNyZXQ="), (by_token, "Bearer abc")] {

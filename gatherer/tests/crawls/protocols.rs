@@ -148,7 +148,10 @@ async fn a_name_and_password_open_what_is_closed() {
     assert!(problems.iter().any(|it| it.message.contains("name and password")), "{problems:#?}");
     bench.stop().await;
     let login = |it: &mut Web| {
-        it.login = Some(Login { name: crate::inn::NAME.to_owned(), password: "secret".to_owned() });
+        it.login = Some(Box::new(Login {
+            name: crate::inn::NAME.to_owned(),
+            password: "secret".to_owned(),
+        }));
     };
     let (bench, _) = gather_with("news", server.address(), "test.closed", login).await;
     assert_eq!(bench.handle.status().objects, 1, "{:#?}", bench.handle.problems());

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use gatherer::Config;
 use gatherer::config::Watch;
-use gatherer::spec::{Root, Web};
+use gatherer::spec::{Proof, Realm, Root, Web};
 use net::clock;
+use net::fetch::Login;
 use soif::digest::Md5;
 use tempfile::TempDir;
 use url::Url;
@@ -293,5 +294,52 @@ async fn pages_come_packed_and_their_digest_is_of_what_is_in_them() {
     again(&bench).await;
     assert_eq!(statuses(&nginx, "/a.html"), [200, 304]);
     bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_realm_is_told_who_asks_once_and_then_unasked() {
+    let folder = folder(&[
+        ("index.html", "<a href=members/>m</a><a href=staff/>s</a><a href=board/>b</a>"),
+        ("members/index.html", "<title>Members</title><a href=a.html>a</a>"),
+        ("members/a.html", "<title>A</title>"),
+        ("staff/index.html", "<title>Staff</title>"),
+        ("board/index.html", "<title>Board</title>"),
+    ]);
+    let nginx = Nginx::start_by(folder.path(), |peer: &Peer| {
+        let area = |name: &str, user: &str| {
+            let file = peer.write(&format!("nginx/{name}"), format!("{user}:{{PLAIN}}secret\n"));
+            let file = file.display();
+            format!(
+                "location /{name}/ {{ auth_basic \"The {name}\"; auth_basic_user_file {file}; }}"
+            )
+        };
+        area("members", "anna") + &area("staff", "bert") + &area("board", "carl")
+    });
+    let url = Url::parse(&format!("http://{}/", nginx.running.address)).unwrap();
+    let realm = |name: &str, user: &str, password: &str| {
+        let login = Login { name: user.to_owned(), password: password.to_owned() };
+        Realm { url: url.clone(), name: name.to_owned(), proof: Proof::Login(login) }
+    };
+    let (bench, url) = gather(&nginx, |it| {
+        it.realms = vec![
+            realm("The members", "anna", "secret"),
+            realm("The staff", "bert", "secret"),
+            realm("The board", "carl", "wrong"),
+        ];
+    })
+    .await;
+    assert_eq!(statuses(&nginx, "/members/"), [401, 200]);
+    assert_eq!(statuses(&nginx, "/members/a.html"), [200]);
+    assert_eq!(statuses(&nginx, "/staff/"), [401, 200]);
+    assert_eq!(statuses(&nginx, "/board/"), [401, 401]);
+    for (path, title) in [("members/", "Members"), ("members/a.html", "A"), ("staff/", "Staff")] {
+        let record = bench.object(&format!("{url}{path}")).await.unwrap();
+        assert_eq!(record.text("Title").unwrap(), title);
+    }
+    let board = format!("{url}board/");
+    let problems = bench.handle.problems();
+    let is_named = problems.iter().any(|it| it.object == board && it.message.contains("401"));
+    assert!(is_named, "{problems:#?}");
     bench.stop().await;
 }

@@ -8,7 +8,7 @@ use ::crawl::robots::{BYTES_MAX, PRODUCT, REDIRECTS};
 use bytes::{Bytes, BytesMut};
 use formats::object::Object;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use net::client::{Client, Request, Response, http_date, redirect};
+use net::client::{Client, Credentials, Request, Response, http_date, redirect};
 use net::clock;
 use net::coding::{self, Decoded};
 use net::error::Error;
@@ -18,12 +18,17 @@ use url::Url;
 
 use super::super::run::Fetched;
 use super::answer;
+use super::realms::Realms;
+use super::resuming::{Front, TIMES_MAX};
 use super::spool::{Head, Kept, Kind, Spool};
 use crate::spec::Web;
 use crate::validator::Validator;
 
 /// Number of sent bytes from which on codings are undone on a thread of their own.
 const LONG_BYTES: usize = 64 * 1024;
+
+/// Number of bytes that are read of an answer that asks who we are, so that its connection can be used again.
+const REFUSAL_BYTES_MAX: u64 = 64 * 1024;
 
 /// An answer, whose codings are undone.
 #[derive(Debug)]
@@ -50,13 +55,16 @@ pub(super) struct Fetcher {
     client: Client,
     /// Shared by all requests: a list can be long.
     web: Arc<Web>,
+    /// What the hosts have asked for.
+    realms: Arc<Realms>,
     /// Maximum number of bytes of one object.
     bytes_max: usize,
 }
 
 impl Fetcher {
     pub(super) fn new(client: Client, web: Arc<Web>, bytes_max: u64) -> Self {
-        Self { client, web, bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX) }
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        Self { client, web, realms: Arc::default(), bytes_max }
     }
 
     /// Asks for the object at `url`, of which at least `bytes_min` bytes are read; with the validator of what is known
@@ -85,9 +93,8 @@ impl Fetcher {
             add(header::IF_MODIFIED_SINCE, last_modified);
         }
         request.headers.insert(header::ACCEPT_ENCODING, coding::ACCEPTED);
-        request.keeps_redirect = true;
-        let response = self.client.send(request).await?;
-        self.read(response, self.bytes_max.max(bytes_min)).await
+        let response = self.send(&mut request).await?;
+        self.read(request, response, self.bytes_max.max(bytes_min)).await
     }
 
     /// Asks for a robots.txt, and follows its redirects (RFC 9309 §2.3.1.2).
@@ -100,18 +107,28 @@ impl Fetcher {
         for _ in 0..REDIRECTS {
             let mut request = self.request(url.clone());
             request.headers.insert(header::ACCEPT_ENCODING, coding::ACCEPTED);
-            request.keeps_redirect = true;
-            let response = self.client.send(request).await?;
+            let response = self.send(&mut request).await?;
             let next = redirect(&url, response.status, &response.headers);
             match next {
                 Ok(Some(next)) if matches!(next.scheme(), "http" | "https") => url = next,
-                _ => return self.read(response, BYTES_MAX).await,
+                _ => return self.read(request, response, BYTES_MAX).await,
             }
         }
         let mut request = self.request(url);
-        request.keeps_redirect = true;
-        let response = self.client.send(request).await?;
-        self.read(response, BYTES_MAX).await
+        let response = self.send(&mut request).await?;
+        self.read(request, response, BYTES_MAX).await
+    }
+
+    /// Sends a request, and once more with the credentials of the realm that the host names, if there are any.
+    async fn send(&self, request: &mut Request) -> Result<Response, Error> {
+        let response = self.client.send(request.clone()).await?;
+        let said = (response.status, &response.headers);
+        let asked = self.realms.asked(&self.web.realms, &request.url, said, &request.credentials);
+        let Some(asked) = asked else { return Ok(response) };
+        let certificate = request.credentials.certificate.take();
+        request.credentials = Credentials { certificate, ..asked };
+        drop(response.bytes(REFUSAL_BYTES_MAX).await);
+        self.client.send(request.clone()).await
     }
 
     /// Private networks are only for the host as the settings name it: links and redirects to others
@@ -120,8 +137,12 @@ impl Fetcher {
         let is_own = self.web.is_own(&url);
         let mut timeouts = self.client.timeouts();
         timeouts.total = Some(self.web.answer_time_max);
-        let mut request = Request::get(url.clone())
-            .credentials(self.web.credentials(&url))
+        let mut credentials = self.web.credentials(&url);
+        if let Some(known) = self.realms.known(&self.web.realms, &url) {
+            credentials = Credentials { certificate: credentials.certificate, ..known };
+        }
+        let mut request = Request::get(url)
+            .credentials(credentials)
             .allow_private(self.web.allow_private && is_own)
             .proxy(self.web.proxy.clone());
         if self.web.proxy.is_some() {
@@ -133,23 +154,40 @@ impl Fetcher {
         if let Some(name) = &self.web.user_agent {
             request.headers.insert(header::USER_AGENT, name.clone());
         }
+        request.keeps_redirect = true;
         request.timeouts = Some(timeouts);
         request.response_bytes_max = Some(u64::MAX);
         request
     }
 
-    async fn read(&self, mut response: Response, bytes_max: usize) -> Result<Answer, Error> {
+    /// Reads an answer. Where its body breaks off, the rest is asked for, at most [`TIMES_MAX`] times.
+    async fn read(
+        &self,
+        request: Request,
+        mut response: Response,
+        bytes_max: usize,
+    ) -> Result<Answer, Error> {
         let (mut body, mut is_cut) = (BytesMut::new(), false);
-        while let Some(piece) = response.chunk().await? {
-            body.extend_from_slice(&piece);
+        let (status, headers) = (response.status, response.headers.clone());
+        let (mut sent_bytes, mut times) = (0, 0);
+        loop {
+            match response.chunk().await {
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) => break,
+                Err(error) => {
+                    sent_bytes += response.received();
+                    times += 1;
+                    let front = Front::of((status, &headers), body.len());
+                    response = self.rest(&request, front, times, error).await?;
+                }
+            }
             if bytes_max < body.len() {
                 is_cut = true;
                 break;
             }
         }
-        let (status, address) = (response.status, response.address());
-        let (sent_bytes, headers) = (response.received(), std::mem::take(&mut response.headers));
-        let url = response.url.to_string();
+        sent_bytes += response.received();
+        let (url, address) = (response.url.to_string(), response.address());
         drop(response);
         let (body, long) = (body.freeze(), headers.clone());
         let decode = move || coding::decode(&long, body, is_cut, bytes_max);
@@ -162,6 +200,27 @@ impl Fetcher {
             decoded.map_err(|error| Error::Url { url, message: error.to_string() })?;
         let at_ms = clock::now_ms();
         Ok(Answer { status, headers, body, is_cut, sent_bytes, address, at_ms, kept: None })
+    }
+
+    /// Asks for what is missing after the front of an answer, which ended with `error`.
+    ///
+    /// # Errors
+    ///
+    /// `error`: the rest cannot be had. Or there is no answer.
+    async fn rest(
+        &self,
+        request: &Request,
+        front: Option<Front>,
+        times: u32,
+        error: Error,
+    ) -> Result<Response, Error> {
+        let is_broken_off = matches!(error, Error::Cut { .. }) && times <= TIMES_MAX;
+        let Some(front) = front.filter(|_| is_broken_off) else { return Err(error) };
+        let mut request = request.clone();
+        front.ask(&mut request.headers);
+        let response = self.client.send(request).await?;
+        let goes_on = front.goes_on((response.status, &response.headers));
+        if goes_on { Ok(response) } else { Err(error) }
     }
 }
 

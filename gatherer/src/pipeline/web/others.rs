@@ -118,7 +118,7 @@ impl Others {
         let own = Bounds { allow_private: web.allow_private, ..bounds };
         let settings = client::Settings {
             start_tls: web.start_tls,
-            login: web.login.clone(),
+            login: web.login.as_deref().cloned(),
             allow_unencrypted_password: web.allow_unencrypted_password,
             bounds: own,
             ..Default::default()

@@ -23,7 +23,7 @@ impl News {
     pub(super) fn new(web: &Web, bounds: Bounds) -> Self {
         let settings = Settings {
             start_tls: web.start_tls,
-            login: web.login.clone(),
+            login: web.login.as_deref().cloned(),
             allow_unencrypted_password: web.allow_unencrypted_password,
             bounds,
             ..Settings::new(web.url.clone())
