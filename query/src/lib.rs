@@ -216,6 +216,38 @@ impl Query {
         Matcher::new(self).matches(record)
     }
 
+    /// Checks that the query can stand: one record is enough to say whether it matches, and its answer is the same
+    /// at any time.
+    ///
+    /// # Errors
+    ///
+    /// A description of the part that cannot: write it otherwise.
+    pub fn check_standing(&self) -> Result<(), String> {
+        fn ranking(node: &Node) -> Option<&Node> {
+            match node {
+                Node::All | Node::Leaf(_) => None,
+                Node::Not(inner) => ranking(inner),
+                Node::And(nodes) | Node::Or(nodes) | Node::Beside(nodes) => {
+                    nodes.iter().find_map(ranking)
+                }
+                Node::Prefer { optional, .. } => optional.first(),
+            }
+        }
+        if let Some(node) = ranking(&self.root) {
+            return Err(format!(
+                "{node} only ranks, and nothing is ranked here: join it by AND or OR"
+            ));
+        }
+        let mut fuzzy = None;
+        self.for_each_leaf(&mut |leaf| {
+            if matches!(leaf.value, Value::Fuzzy(..)) {
+                fuzzy.get_or_insert_with(|| leaf.to_string());
+            }
+        });
+        let advice = "finds other words as they come: name the words, or their beginning (`appl*`)";
+        fuzzy.map_or(Ok(()), |it| Err(format!("{it} {advice}")))
+    }
+
     /// Calls `visit` with every leaf.
     pub fn for_each_leaf<'a>(&'a self, visit: &mut dyn FnMut(&'a Leaf)) {
         fn walk<'a>(node: &'a Node, visit: &mut dyn FnMut(&'a Leaf)) {

@@ -74,9 +74,9 @@ const OWN: &[&str] = &[
     "body",
 ];
 
-/// An attribute that is not searched by words, not even by its name: it has an offset for each place
-/// in the text, each of which would be a word of its own in an index.
-const PLACES: &str = "text-places";
+/// Attributes that are not searched by words, not even by their names: an offset for each place in the
+/// text, and the print of the text. Each of their words would be in an index for one object alone.
+const UNSEARCHED: [&str; 2] = ["text-places", "text-print"];
 
 /// A searched item under the name of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub fn searched(record: &Record, visit: &mut dyn FnMut(&str, Searched<'_>)) {
         }
         let value = String::from_utf8_lossy(&attribute.value);
         visit(&name, Searched::Name);
-        if name == PLACES {
+        if UNSEARCHED.contains(&name.as_str()) {
             continue;
         }
         let of_body = !BOOKKEEPING.contains(&name.as_str());

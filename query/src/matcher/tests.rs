@@ -68,6 +68,7 @@ fn places_of_the_text_are_no_words() {
     check("costs", "-");
     check("9120", "-");
     check("text-places:page", "-");
+    check("text-print:AbC", "-");
     check("text-places:*", "text-places");
 }
 
