@@ -32,6 +32,7 @@ pub(crate) mod consumers;
 mod instance;
 pub(crate) mod purge;
 mod request;
+pub(crate) mod selection;
 mod snapshot;
 
 use std::pin::pin;
@@ -44,6 +45,7 @@ use net::body::{self, Body};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::{Mutex, Notify, Semaphore};
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use crate::change::Version;
@@ -60,6 +62,8 @@ use answers::AnswerCache;
 use consumers::SharedConsumers;
 use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
+pub use selection::Selection;
+use selection::Selections;
 use snapshot::{Snapshot, Snapshots};
 
 /// Largest value of `wait`, in seconds.
@@ -80,6 +84,8 @@ pub struct FeedOptions {
     /// Maximum number of snapshots kept; beyond it the oldest is dropped. Default 25: one per hour
     /// for a day, and one more.
     pub snapshots_max: usize,
+    /// Time for which a request waits for what it selects to be put together. Default 10 s.
+    pub patience: Duration,
     /// The signal that ends all waiting at a shutdown.
     pub shutdown: Shutdown,
     /// The feed's owner: id and public key, as `ID KEY`. Consumers that trust this source recognize
@@ -94,6 +100,7 @@ impl Default for FeedOptions {
             snapshot_shared: Duration::from_secs(60 * 60),
             snapshot_kept: Duration::from_secs(24 * 60 * 60),
             snapshots_max: 25,
+            patience: Duration::from_secs(10),
             shutdown: Shutdown::new(),
             owner: None,
         }
@@ -134,6 +141,7 @@ struct Shared {
     options: FeedOptions,
     snapshots: Mutex<Snapshots>,
     answers: AnswerCache,
+    selections: Selections,
     waiting: Semaphore,
     /// Wakes the waiting requests of consumers that sent `Harvest-Purged`, after a purge.
     purges: Notify,
@@ -168,6 +176,7 @@ impl FeedServer {
                 options,
                 snapshots,
                 answers: AnswerCache::default(),
+                selections: Selections::default(),
                 waiting,
                 purges: Notify::new(),
                 counters: std::sync::Mutex::default(),
@@ -186,6 +195,15 @@ impl FeedServer {
             },
             _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are served")),
         };
+        self.finish(&request, answer)
+    }
+
+    /// Completes an answer, and counts it.
+    fn finish(
+        &self,
+        request: &Request<()>,
+        answer: Result<Response<Body>, Refusal>,
+    ) -> Response<Body> {
         let mut response = answer.unwrap_or_else(|refusal| {
             self.count(|it| it.refused += 1);
             refusal.response()
@@ -233,11 +251,7 @@ impl FeedServer {
         }
         let snapshot = self.current_snapshot().await?;
         self.count(|it| it.redirects += 1);
-        // The location is relative, so that it works behind a proxy that adds a path prefix.
-        let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
-        response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{}", snapshot.id)));
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Ok(response)
+        Ok(redirect(&snapshot.id))
     }
 
     /// Waits for a version after `have`, for at most `wait`. If the consumer sent `known`, the last
@@ -345,6 +359,7 @@ impl FeedServer {
         negotiate(request.headers())?;
         let epoch = self.shared.log.version().epoch;
         let found = self.shared.snapshots.lock().await.get(id, epoch, clock::monotonic());
+        let found = found.or_else(|| self.shared.selections.snapshot(id, epoch));
         let gone = "no such snapshot any more; ask /feed for the present one";
         let snapshot = found.ok_or_else(|| Refusal::new(StatusCode::GONE, gone))?;
         if !snapshot.is_sound() {
@@ -390,6 +405,20 @@ impl FeedServer {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Refusal> {
+    outcome(tokio::task::spawn_blocking(work).await)
+}
+
+/// Returns the answer that sends a consumer to a snapshot.
+fn redirect(id: &str) -> Response<Body> {
+    // The location is relative, so that it works behind a proxy that adds a path prefix.
+    let mut response = text(StatusCode::SEE_OTHER, "fetch the snapshot first");
+    response.headers_mut().insert(header::LOCATION, value(format!("snapshot/{id}")));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Returns the outcome of work on another thread.
+fn outcome<T>(done: Result<Result<T, Error>, JoinError>) -> Result<T, Refusal> {
     let failed = |error: &dyn std::fmt::Display| {
         tracing::error!(%error, "the feed cannot be read");
         Refusal::new(
@@ -397,7 +426,7 @@ async fn blocking<T: Send + 'static>(
             "the collection cannot be read; see the log",
         )
     };
-    match tokio::task::spawn_blocking(work).await {
+    match done {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(failed(&error)),
         Err(error) => Err(failed(&error)),

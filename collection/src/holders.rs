@@ -77,6 +77,20 @@ pub struct Cursor {
     pub serial: u64,
     /// The snapshot that is being applied, or whose objects are not settled yet; otherwise `None`.
     pub snapshot: Option<Progress>,
+    /// The part of the source that is pulled; `None`: all of it.
+    pub part: Option<Part>,
+}
+
+/// A part of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What was asked for.
+    pub asked: String,
+    /// The source's name for it.
+    pub name: String,
+    /// Whether other objects were asked for before, and those that this part leaves out are still held: the
+    /// administrator here wants them to go.
+    pub is_new: bool,
 }
 
 impl Cursor {
@@ -99,6 +113,14 @@ impl Cursor {
         let mut out = Vec::new();
         put(&mut out, self.epoch.0);
         put(&mut out, self.serial);
+        if let Some(Part { asked, name, is_new }) = &self.part {
+            put(&mut out, OF_A_PART);
+            put(&mut out, u64::from(*is_new));
+            for text in [asked, name] {
+                put(&mut out, text.len() as u64);
+                out.extend_from_slice(text.as_bytes());
+            }
+        }
         if let Some(progress) = &self.snapshot {
             put(&mut out, progress.offset);
             put(&mut out, progress.to);
@@ -111,14 +133,32 @@ impl Cursor {
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
         let (epoch, serial) = (Epoch(get(rest)?), get(rest)?);
+        let mut cursor = Self { epoch, serial, snapshot: None, part: None };
         if rest.is_empty() {
-            return Some(Self { epoch, serial, snapshot: None });
+            return Some(cursor);
         }
-        let (offset, to, generation) = (get(rest)?, get(rest)?, get(rest)?);
+        let mut first = get(rest)?;
+        if first == OF_A_PART {
+            let is_new = get(rest)? != 0;
+            let mut text = || {
+                let length = get(rest)?;
+                get_text(rest, length)
+            };
+            cursor.part = Some(Part { asked: text()?, name: text()?, is_new });
+            if rest.is_empty() {
+                return Some(cursor);
+            }
+            first = get(rest)?;
+        }
+        let (offset, to, generation) = (first, get(rest)?, get(rest)?);
         let id = String::from_utf8(rest.to_vec()).ok()?;
-        Some(Self { epoch, serial, snapshot: Some(Progress { id, offset, to, generation }) })
+        cursor.snapshot = Some(Progress { id, offset, to, generation });
+        Some(cursor)
     }
 }
+
+/// In place of a snapshot's offset: the cursor is of a part.
+const OF_A_PART: u64 = u64::MAX - 2;
 
 /// Changes from a source, to be applied in one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -373,10 +413,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_reads_back(epoch: u64, serial: u64, snapshot: Option<(String, u64, u64, u64)>) {
+        fn a_cursor_reads_back(
+            epoch: u64,
+            serial: u64,
+            snapshot: Option<(String, u64, u64, u64)>,
+            part: Option<(String, String, bool)>,
+        ) {
             let snapshot = snapshot
                 .map(|(id, offset, to, generation)| Progress { id, offset, to, generation });
-            let cursor = Cursor { epoch: Epoch(epoch), serial, snapshot };
+            let part = part.map(|(asked, name, is_new)| Part { asked, name, is_new });
+            let cursor = Cursor { epoch: Epoch(epoch), serial, snapshot, part };
             prop_assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
         }
 

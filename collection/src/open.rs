@@ -14,6 +14,7 @@ use crate::change::Stamp;
 use crate::collection::index::Slot;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
+use crate::feed::selection;
 use crate::heal::verify;
 use crate::keys::Keys;
 use crate::keys::live_set::LiveSet;
@@ -79,9 +80,7 @@ impl Collection {
             }
         };
         let home = overlay.as_ref().map_or(dir, TempDir::path);
-        // A killed verification leaves a second key index, as large as the first.
-        let model = home.join(verify::MODEL);
-        Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
+        clear(disk, (dir, home), mode)?;
         let existing = match mode {
             Mode::Rebuild => Err("a rebuild was requested".to_owned()),
             Mode::Write | Mode::Read => replay::existing(disk, home, &options),
@@ -142,4 +141,18 @@ impl Collection {
         }
         Ok((collection, recovery))
     }
+}
+
+/// Removes what killed processes have left in a collection's folder, and in that of its key index.
+fn clear(disk: &Disk, (dir, home): (&Path, &Path), mode: Mode) -> Result<(), Error> {
+    // A verification: a second key index, as large as the first.
+    let model = home.join(verify::MODEL);
+    Keys::remove(&model).map_err(|source| Error::keys(model, source))?;
+    if mode == Mode::Read {
+        return Ok(());
+    }
+    // A feed of selections.
+    let selected = selection::folder(dir);
+    let removed = disk.remove_tree(&selected);
+    removed.map_err(|error| Error::io("cannot remove", &selected, error))
 }

@@ -192,7 +192,10 @@ impl Puller {
         summary: &mut Summary,
         tally: &mut Tally,
     ) -> Result<Next, Error> {
-        let known = cursor.clone().filter(|_| !anew);
+        let asks_same =
+            |it: &Cursor| it.part.as_ref().map(|it| &it.asked) == self.feed.query.as_ref();
+        let is_new_part = cursor.as_ref().is_some_and(|it| !asks_same(it));
+        let known = cursor.clone().filter(|it| !anew && asks_same(it));
         let response = self.feed.client.send(self.request(known.as_ref(), times, summary)).await;
         let mut response = response.map_err(|error| self.feed.failed(error))?;
         let in_part = |it: &Cursor| it.snapshot.as_ref().is_some_and(Progress::is_in_part);
@@ -213,7 +216,11 @@ impl Puller {
             self.forget_newer_epoch(&response.url, have.epoch, answer.to.epoch).await?;
             return Ok(Next::Anew);
         }
-        let id = self.note_key(&response);
+        let (id, mut part) = (self.note_key(&response), self.feed.part(&response)?);
+        if let Some(part) = &mut part {
+            let before = cursor.as_ref().and_then(|it| it.part.as_ref());
+            part.is_new = is_new_part || before.is_some_and(|it| it.is_new);
+        }
         let mut intake = match (answer.kind, &known) {
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {
@@ -230,6 +237,8 @@ impl Puller {
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
         (intake.held, intake.in_part, intake.id) = (held, missing.is_some(), id);
+        intake.confirmed |= part.as_ref().is_some_and(|it| it.is_new);
+        intake.part = part;
         intake.url = response.url.to_string();
         intake.tally = std::mem::take(tally);
         // The source chooses this number freely, and all sources' schedules depend on it.
@@ -255,8 +264,8 @@ impl Puller {
         let progress = cursor.and_then(Cursor::fetching);
         let path = match progress {
             Some(progress) => format!("snapshot/{}", progress.id),
-            None if known.is_some() => FeedClient::path(None, wait),
-            None => FeedClient::path(cursor.map(Cursor::version), wait),
+            None if known.is_some() => self.feed.path(None, wait),
+            None => self.feed.path(cursor.map(Cursor::version), wait),
         };
         let total = deadline.saturating_duration_since(clock::monotonic());
         let mut request = self.feed.get(&path, wait, total);
@@ -264,6 +273,9 @@ impl Puller {
             request = request
                 .header(header::RANGE, value(format!("bytes={}-", progress.offset)))
                 .header(header::IF_RANGE, value(format!("\"{}\"", progress.id)));
+        }
+        if let Some(part) = cursor.and_then(|it| it.part.as_ref()) {
+            request = request.header(wire::VIEW, value(&part.name));
         }
         if let Some(known) = known {
             // The snapshot fetched before may still be the newest.

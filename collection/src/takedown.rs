@@ -400,7 +400,7 @@ mod tests {
     ) -> Result<Applied, Error> {
         let before = collection.cursor(source).unwrap().map_or(0, |it| it.serial);
         let changes: Vec<_> = (before + 1..).zip(changes).collect();
-        let cursor = Cursor { epoch: Epoch(9), serial: before + 9, snapshot: None };
+        let cursor = Cursor { epoch: Epoch(9), serial: before + 9, snapshot: None, part: None };
         let source = source.to_owned();
         let pulled =
             Pulled { source, id: None, epoch: Epoch(9), changes, cursor, end_of_snapshot: None };

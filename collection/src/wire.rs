@@ -22,6 +22,8 @@ pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");
 pub(crate) const PURGED: HeaderName = HeaderName::from_static("harvest-purged");
+/// The name of the selection that is served.
+pub(crate) const VIEW: HeaderName = HeaderName::from_static("harvest-view");
 /// The serials whose changes are damaged at the source.
 pub(crate) const MISSING: HeaderName = HeaderName::from_static("harvest-missing");
 

@@ -65,7 +65,7 @@ fn act(collection: &Collection, step: u64) {
     let now = Stamp(step * 10);
     if step.is_multiple_of(3) {
         let (epoch, serial) = (Epoch(1), step);
-        let cursor = Cursor { epoch, serial, snapshot: None };
+        let cursor = Cursor { epoch, serial, snapshot: None, part: None };
         let changes = vec![(step, event)];
         let source = "s".to_owned();
         let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };

@@ -195,7 +195,12 @@ impl World {
             id: Some(self.nodes[from].id.clone()),
             epoch: version.epoch,
             changes,
-            cursor: Cursor { epoch: version.epoch, serial: version.serial, snapshot: None },
+            cursor: Cursor {
+                epoch: version.epoch,
+                serial: version.serial,
+                snapshot: None,
+                part: None,
+            },
             end_of_snapshot: is_snapshot.then_some(self.generation),
         };
         reader.apply(pulled, Stamp(self.now)).unwrap();
@@ -310,7 +315,7 @@ fn oid() -> Oid {
 
 /// Applies a change from a source, whose name is its id.
 fn apply(node: &Node, source: &str, serial: u64, change: Change) {
-    let cursor = Cursor { epoch: Epoch(9), serial, snapshot: None };
+    let cursor = Cursor { epoch: Epoch(9), serial, snapshot: None, part: None };
     let (id, changes) = (Some(source.to_owned()), vec![(serial, change)]);
     let pulled = Pulled {
         source: source.to_owned(),

@@ -164,7 +164,7 @@ fn a_feed_is_a_range_of_the_files_without_notes() {
 
 fn pulled(source: &str, serial: u64, list: Vec<(u64, Change)>) -> Pulled {
     let epoch = Epoch(9);
-    let cursor = Cursor { epoch, serial, snapshot: None };
+    let cursor = Cursor { epoch, serial, snapshot: None, part: None };
     Pulled {
         source: source.to_owned(),
         id: None,

@@ -46,6 +46,7 @@ impl FeedServer {
     pub fn drop_old_states(&self) {
         self.shared.snapshots.blocking_lock().clear();
         self.shared.answers.clear();
+        self.shared.selections.clear();
         self.shared.purges.notify_waiters();
     }
 
@@ -65,12 +66,14 @@ impl FeedServer {
         };
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
+        shared.selections.clear();
         let purging = collection.clone();
         let purge = move || purging.purge(only.as_ref(), Stamp(clock::now_ms()));
         let mut purged = joined(spawn_blocking(purge)).await?;
         // Snapshots that were requested during the purge contain old files.
         shared.snapshots.lock().await.clear();
         shared.answers.clear();
+        shared.selections.clear();
         for tries in 0..READERS_TRIES {
             purged.still_read = collection.inner.retired()?;
             if purged.still_read.is_empty() || tries + 1 == READERS_TRIES {

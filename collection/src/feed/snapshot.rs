@@ -25,7 +25,9 @@ use crate::log::holes::Holes;
 use crate::log::served;
 use crate::log::{Address, SegmentRange, View};
 use crate::member;
-use crate::wire::{set_missing, set_stream_headers, value};
+use crate::wire::{VIEW, set_missing, set_stream_headers, value};
+
+use super::selection::Made;
 
 /// A snapshot. Its files stay readable as long as it exists.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub(crate) struct Snapshot {
     made: Instant,
     /// Keeps the files from being removed.
     view: View,
+    /// The selection that it is of; `None`: it has all.
+    selection: Option<String>,
 }
 
 impl Snapshot {
@@ -54,13 +58,25 @@ impl Snapshot {
         let damaged = view.damaged_members();
         let missing = view.possible_holes();
         let parts = view.parts_without(0, &damaged);
+        Self { missing, damaged, ..Self::of(view, parts, objects, made) }
+    }
+
+    /// Returns the snapshot of a selection.
+    pub(super) fn selected(of: &Made, name: &str, made: Instant) -> Self {
+        let snapshot = Self::of(of.view.clone(), of.parts.clone(), of.objects, made);
+        Self { missing: of.missing.clone(), selection: Some(name.to_owned()), ..snapshot }
+    }
+
+    /// Returns a snapshot of these parts, of which nothing is missing.
+    fn of(view: View, parts: Vec<SegmentRange>, objects: u64, made: Instant) -> Self {
         let to = view.version;
         let tail = Bytes::from(member::end_mark(to));
         let bytes = served::bytes_of(&parts) + tail.len() as u64;
         // Compaction changes the bytes of a version, so the version alone cannot be the name.
         let random = getrandom::u64().unwrap_or(bytes);
         let id = format!("{to}-{random:016x}");
-        Self { id, to, parts, tail, bytes, objects, missing, damaged, made, view }
+        let (missing, damaged) = (Holes::default(), HashSet::new());
+        Self { id, to, parts, tail, bytes, objects, missing, damaged, made, view, selection: None }
     }
 
     /// Returns the bytes `from..=to`. The caller makes sure that `to` lies within the snapshot.
@@ -77,6 +93,9 @@ impl Snapshot {
 
     /// Returns whether no member of the snapshot is known to be damaged.
     pub(crate) fn is_sound(&self) -> bool {
+        if self.selection.is_some() {
+            return !self.parts.iter().any(|it| it.segment.is_damaged());
+        }
         self.view.damaged_members().is_subset(&self.damaged)
     }
 }
@@ -110,6 +129,11 @@ impl Snapshots {
 
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
+    }
+
+    /// Returns the size of all, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.kept.iter().map(|it| it.bytes).sum()
     }
 
     /// Adds a new snapshot; drops one with the same id, and the oldest if there are too many.
@@ -147,6 +171,9 @@ pub(crate) fn answer(snapshot: &Snapshot, method: &Method, request: &HeaderMap) 
     });
     set_stream_headers(response.headers_mut(), "snapshot", 0, &snapshot.view, snapshot.objects);
     set_missing(response.headers_mut(), &snapshot.missing);
+    if let Some(name) = &snapshot.selection {
+        response.headers_mut().insert(VIEW, value(name));
+    }
     let cache = "public, max-age=86400, immutable, no-transform";
     let headers = response.headers_mut();
     headers.insert(header::ETAG, value(tag));

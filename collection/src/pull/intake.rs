@@ -18,7 +18,7 @@ use super::first_changes::FirstChanges;
 use crate::change::{Change, Epoch, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
-use crate::holders::{Cursor, Progress, Pulled};
+use crate::holders::{Cursor, Part, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
 use crate::sources::restraint::{RATIO_MAX, UnpackRatio, is_loss};
@@ -91,6 +91,8 @@ pub(crate) struct Intake {
     pub(crate) to: u64,
     /// The last serial taken in.
     pub(crate) serial: u64,
+    /// The part of the source that the stream is of.
+    pub(crate) part: Option<Part>,
     /// The source's cursor in the collection.
     pub(crate) stored: Option<Cursor>,
     /// Bytes to skip at the beginning of the stream.
@@ -124,6 +126,7 @@ impl Intake {
             epoch: Epoch::default(),
             to: 0,
             serial: 0,
+            part: None,
             stored: None,
             skip: 0,
             records_max: u64::MAX,
@@ -316,7 +319,9 @@ impl Intake {
                 Some(Progress { id, offset, to, generation })
             }
         };
-        let cursor = Cursor { epoch, serial, snapshot };
+        let part =
+            self.part.clone().map(|it| Part { is_new: it.is_new && snapshot.is_some(), ..it });
+        let cursor = Cursor { epoch, serial, snapshot, part };
         let is_new =
             self.stored.as_ref() != Some(&cursor) && (self.ended || offset != self.start());
         if self.batch.is_empty() && end_of_snapshot.is_none() && !is_new {
@@ -517,7 +522,7 @@ mod tests {
         let to = Version { epoch: Epoch(7), serial: 9 };
         let dir = tempfile::tempdir().unwrap();
         let collection = open(dir.path());
-        let at = |serial| Cursor { epoch: to.epoch, serial, snapshot: None };
+        let at = |serial| Cursor { epoch: to.epoch, serial, snapshot: None, part: None };
         let pulled = |serial| Pulled {
             source: "s".to_owned(),
             id: None,

@@ -101,7 +101,7 @@ impl Follower {
         let wait = have.map_or(Duration::ZERO, |_| wait.min(WAIT_MAX));
         let total = PullLimits::default().time_max + wait;
         let known = self.reached.map_or(0, |it| it.purged);
-        let request = self.feed.get(&FeedClient::path(have, wait), wait, total);
+        let request = self.feed.get(&self.feed.path(have, wait), wait, total);
         let request = request.header(wire::PURGED, value(known));
         let mut response =
             self.feed.client.send(request).await.map_err(|error| self.feed.failed(error))?;

@@ -100,7 +100,7 @@ impl Collection {
         let (id, offset, to) = ("harvest".to_owned(), 0, 0);
         let snapshot = (generation != 0).then_some(Progress { id, offset, to, generation });
         let part = |changes, snapshot, end_of_snapshot| {
-            let cursor = Cursor { epoch, serial, snapshot };
+            let cursor = Cursor { epoch, serial, snapshot, part: None };
             Pulled { source: source.clone(), id: None, epoch, changes, cursor, end_of_snapshot }
         };
         let note = |checkpoint: &[u8]| {

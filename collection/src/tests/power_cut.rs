@@ -118,7 +118,7 @@ impl Run {
         model.objects.insert(url, self.step);
         model.cursor = self.step;
         let (epoch, source) = (Epoch(1), "s".to_owned());
-        let cursor = Cursor { epoch, serial: self.step, snapshot: None };
+        let cursor = Cursor { epoch, serial: self.step, snapshot: None, part: None };
         let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };
         (model, collection.apply(pulled, Stamp(self.step)).map(drop))
     }

@@ -13,6 +13,7 @@ use url::Url;
 
 use crate::change::Version;
 use crate::error::{Damage, Error};
+use crate::holders::Part;
 use crate::member;
 use crate::wire::{self, value};
 
@@ -77,6 +78,8 @@ pub struct FeedClient {
     pub(crate) credentials: Credentials,
     pub(crate) allow_private: bool,
     pub(crate) consumer: Option<String>,
+    /// The query of what is pulled; `None`: all.
+    pub(crate) query: Option<String>,
     /// Maximum number of compressed bytes to take.
     pub(crate) bytes_max: u64,
 }
@@ -94,6 +97,7 @@ impl FeedClient {
             credentials: Credentials::default(),
             allow_private: false,
             consumer: None,
+            query: None,
             bytes_max: PullLimits::default().bytes_max,
         }
     }
@@ -114,6 +118,12 @@ impl FeedClient {
     #[must_use]
     pub fn consumer(self, id: impl Into<String>) -> Self {
         Self { consumer: Some(id.into()), ..self }
+    }
+
+    /// Sets the query of what is pulled, which the source has to know; `None`: all.
+    #[must_use]
+    pub fn query(self, query: Option<String>) -> Self {
+        Self { query, ..self }
     }
 
     /// Makes a request for `path` below the base. The source may delay its answer by `wait`, and
@@ -138,12 +148,31 @@ impl FeedClient {
     }
 
     /// Returns the path of the changes after `have`, or of everything.
-    pub(crate) fn path(have: Option<Version>, wait: Duration) -> String {
-        match have {
-            Some(Version { epoch, serial }) => {
-                format!("feed?since={serial}&epoch={epoch}&wait={}", wait.as_secs())
+    pub(crate) fn path(&self, have: Option<Version>, wait: Duration) -> String {
+        let mut parameters = Vec::new();
+        if let Some(Version { epoch, serial }) = have {
+            parameters.push(format!("since={serial}&epoch={epoch}&wait={}", wait.as_secs()));
+        }
+        if let Some(query) = &self.query {
+            let encoded: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+            parameters.push(format!("q={encoded}"));
+        }
+        if parameters.is_empty() {
+            "feed".to_owned()
+        } else {
+            format!("feed?{}", parameters.join("&"))
+        }
+    }
+
+    /// Returns the part of the source that an answer is of; `None`: all of it.
+    pub(crate) fn part(&self, response: &Response) -> Result<Option<Part>, Error> {
+        let Some(asked) = self.query.clone() else { return Ok(None) };
+        match response.header(wire::VIEW.as_str()) {
+            Some(name) => Ok(Some(Part { asked, name: name.to_owned(), is_new: false })),
+            None => {
+                let what = "it sends all that it has, whatever `query` says".to_owned();
+                Err(self.no_feed(&response.url, what))
             }
-            None => "feed".to_owned(),
         }
     }
 

@@ -167,7 +167,7 @@ fn damage_found_at_a_start_costs_one_member_until_its_objects_return() {
         let dir = tempfile::tempdir().unwrap();
         fill(dir.path(), 5);
         let (collection, _) = open(dir.path());
-        let cursor = Cursor { epoch: Epoch(1), serial: 4, snapshot: None };
+        let cursor = Cursor { epoch: Epoch(1), serial: 4, snapshot: None, part: None };
         let pulled = Pulled {
             source: "s".to_owned(),
             id: None,

@@ -118,7 +118,7 @@ fn pulled(dir: &Path) -> Collection {
 fn pull(collection: &Collection, changes: Vec<(u64, Change)>, end: Option<u64>) -> Applied {
     let (source, epoch) = ("s".to_owned(), Epoch(1));
     let serial = changes.last().map_or(0, |it| it.0);
-    let cursor = Cursor { epoch, serial, snapshot: None };
+    let cursor = Cursor { epoch, serial, snapshot: None, part: None };
     let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: end };
     collection.apply(pulled, Stamp(5)).unwrap()
 }

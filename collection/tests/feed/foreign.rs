@@ -112,7 +112,7 @@ fn delta(epoch: Epoch, from: u64, to: u64, objects: u64) -> Response<Body> {
 
 #[tokio::test]
 async fn a_delta_is_taken_only_if_it_was_requested() {
-    let cursor = Cursor { epoch: Epoch(9), serial: 5, snapshot: None };
+    let cursor = Cursor { epoch: Epoch(9), serial: 5, snapshot: None, part: None };
     for (epoch, from, to, taken) in [(9, 5, 5, true), (9, 5, 8, true), (8, 5, 5, false)]
         .into_iter()
         .chain([(9, 4, 5, false), (9, 6, 8, false), (9, 5, 4, false)])

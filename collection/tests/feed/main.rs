@@ -7,5 +7,6 @@ mod foreign;
 mod pulling;
 mod replica;
 mod rotten;
+mod selected;
 mod serving;
 mod support;

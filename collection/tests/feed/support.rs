@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use collection::feed::{FeedOptions, FeedServer};
+use collection::feed::{FeedOptions, FeedServer, Selection};
 use collection::pull::{FeedClient, PullLimits, Puller, Summary};
 use collection::replica::Replica;
 use collection::{Batch, Change, Collection, GATHERER_ID, Oid, Options, Stamp};
@@ -110,7 +110,13 @@ impl Server {
         let shared = Arc::clone(&feed);
         let service = service_fn(move |request: http::Request<Body>| {
             let feed = shared.lock().unwrap().clone();
-            async move { Ok::<_, Infallible>(feed.respond(request.map(drop)).await) }
+            async move {
+                let request = request.map(drop);
+                Ok::<_, Infallible>(match selected(&request) {
+                    Some((request, selection)) => feed.respond_selected(request, &selection).await,
+                    None => feed.respond(request).await,
+                })
+            }
         });
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -136,6 +142,19 @@ impl Server {
         let fresh = FeedServer::new(store.collection.clone(), FeedOptions::default());
         *self.feed.lock().unwrap() = fresh;
     }
+}
+
+/// Returns what a request selects by `q`, a word of titles, and the request without it.
+fn selected(request: &http::Request<()>) -> Option<(http::Request<()>, Selection)> {
+    let parameters = request.uri().query()?;
+    let (rest, word) = parameters.split_once("q=")?;
+    let word = word.to_owned();
+    let mut request = request.clone();
+    let target = format!("{}?{rest}", request.uri().path());
+    *request.uri_mut() = target.trim_end_matches(['&', '?']).parse().unwrap();
+    let name = format!("name-of-{word}");
+    let has = move |record: &Record| record.text("Title").unwrap().starts_with(&word);
+    Some((request, Selection { name, takes: Arc::new(has) }))
 }
 
 /// A client with a connection for each request, so that a proxy can tell them apart.

@@ -58,7 +58,7 @@ pub(crate) fn apply(
     let before = collection.cursor(source).unwrap().map_or(0, |it| it.serial);
     let changes: Vec<_> = (before + 1..).zip(changes).collect();
     let serial = before + changes.len() as u64;
-    let cursor = Cursor { epoch, serial, snapshot: None };
+    let cursor = Cursor { epoch, serial, snapshot: None, part: None };
     let source = source.to_owned();
     let pulled = Pulled { source, id: None, epoch, changes, cursor, end_of_snapshot: None };
     collection.apply(pulled, Stamp(6)).unwrap()

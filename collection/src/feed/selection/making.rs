@@ -1,0 +1,178 @@
+//! The making of an answer: the selected changes of a log, as members of their own.
+//!
+//! A change that another one has replaced since is left out: that one is in this answer, or will be in the next.
+
+use std::sync::Arc;
+
+use net::shutdown::Shutdown;
+
+use super::{Made, Selection, folder};
+use crate::change::{Change, Oid, Scanned};
+use crate::collection::Inner;
+use crate::error::Error;
+use crate::log::holes::Holes;
+use crate::log::segment::{Entry, Segment};
+use crate::log::{SegmentRange, View};
+use crate::member::content::Drafter;
+use crate::member::pack::{self, Packed};
+use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+
+/// Compression level: they are sent many times, or once and far.
+const LEVEL: u32 = 6;
+/// Number of complete drafts at which they are compressed and written.
+const DRAFTS_MAX: usize = 16;
+
+/// An answer under construction. A drop removes its file.
+pub(super) struct Making<'a> {
+    inner: &'a Inner,
+    selection: &'a Selection,
+    shutdown: Shutdown,
+    changes: Drafter,
+    /// The commit of what is read.
+    commit: u64,
+    /// The last serial written so far.
+    base: u64,
+    is_snapshot: bool,
+    objects: u64,
+    output: Option<Arc<Segment>>,
+    end: u64,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        // The file is there as long as somebody reads it.
+        self.output.iter().for_each(|it| it.retire());
+    }
+}
+
+impl<'a> Making<'a> {
+    pub(super) fn new(inner: &'a Inner, selection: &'a Selection, shutdown: Shutdown) -> Self {
+        let changes = Drafter::new(inner.options.member_bytes_max, MEMBER_BYTES_MAX);
+        Self {
+            inner,
+            selection,
+            shutdown,
+            changes,
+            commit: 0,
+            base: 0,
+            is_snapshot: false,
+            objects: 0,
+            output: None,
+            end: 0,
+        }
+    }
+
+    /// Makes the answer with the changes of `view` after the serial `since`; 0: all of it.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or the answer not be written.
+    pub(super) fn of(mut self, mut view: View, since: u64, missing: Holes) -> Result<Made, Error> {
+        (self.base, self.is_snapshot) = (since, since == 0);
+        let damaged = view.damaged_members();
+        for part in view.parts_without(since, &damaged) {
+            self.part(&part, since)?;
+        }
+        self.changes.cut();
+        self.flush(1)?;
+        let whole =
+            |it: &Arc<Segment>| SegmentRange { segment: Arc::clone(it), start: 0, end: self.end };
+        let parts = self.output.iter().map(whole).collect();
+        // The files of the log may go.
+        view.segments.clear();
+        Ok(Made { since, view, parts, objects: self.objects, missing })
+    }
+
+    fn part(&mut self, part: &SegmentRange, since: u64) -> Result<(), Error> {
+        let mut unpacker = Unpacker::new(MEMBER_BYTES_MAX);
+        let SegmentRange { segment, start, end } = part;
+        let entries = segment.entries().clone();
+        for entry in entries.iter().filter(|it| *start <= it.offset && it.end() <= *end) {
+            self.inner.check_open()?;
+            if self.shutdown.is_started() {
+                return Err(Error::Stopped { dir: self.inner.dir.clone() });
+            }
+            let member = segment.read(entry, &mut unpacker)?;
+            self.commit = entry.commit;
+            let changes = member.changes().map_err(|what| segment.fault(entry, what))?;
+            for scanned in changes.into_iter().filter(|it| since < it.serial) {
+                self.change(scanned)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, scanned: Scanned) -> Result<(), Error> {
+        let Scanned { serial, stamp, change } = scanned;
+        let change = match change {
+            Change::Update(record) => {
+                let Some(oid) = Oid::of(&record) else { return Ok(()) };
+                let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+                let is_current = object.is_some_and(|it| it.serial == serial);
+                match is_current.then(|| (self.selection.takes)(&record)) {
+                    Some(true) => {
+                        self.objects += 1;
+                        Change::Update(record)
+                    }
+                    Some(false) if !self.is_snapshot => Change::Delete(oid),
+                    _ => return Ok(()),
+                }
+            }
+            Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
+                return Ok(());
+            }
+            other => other,
+        };
+        let pushed = self.changes.push_scanned(&Scanned { serial, stamp, change }, self.commit);
+        pushed.map_err(|reason| Error::Refused {
+            position: usize::try_from(serial).unwrap_or(usize::MAX),
+            object: format!("the selection {}", self.selection.name),
+            reason,
+        })?;
+        self.flush(DRAFTS_MAX)
+    }
+
+    /// Writes the complete drafts if there are at least `least`.
+    fn flush(&mut self, least: usize) -> Result<(), Error> {
+        if self.changes.ready() == 0 || self.changes.ready() < least {
+            return Ok(());
+        }
+        let drafts = self.changes.take();
+        let packed: Vec<Packed> = pack::pack(&drafts, LEVEL);
+        let (mut bytes, mut added) = (Vec::new(), Vec::new());
+        for (packed, draft) in packed.iter().zip(drafts) {
+            let header = Header {
+                start_of_commit: true,
+                end_of_commit: true,
+                epoch: self.inner.log.version().epoch,
+                commit: draft.commit,
+                base: self.base,
+                entries: draft.entries,
+                ..Header::default()
+            };
+            let start = bytes.len();
+            header.write(packed, &mut bytes);
+            added.push(Entry::new(&header, self.end + start as u64, bytes.len() - start));
+            self.base = header.last();
+        }
+        let segment = self.output()?;
+        let written = segment.file.write_all_at(&bytes, self.end);
+        written.map_err(|error| Error::io("cannot write", &segment.path, error))?;
+        segment.extend(added);
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn output(&mut self) -> Result<Arc<Segment>, Error> {
+        if let Some(segment) = &self.output {
+            return Ok(Arc::clone(segment));
+        }
+        let (disk, dir) = (&self.inner.log.disk, folder(&self.inner.dir));
+        let made = disk.make_directories(&dir, None);
+        made.map_err(|error| Error::io("cannot create", &dir, error))?;
+        let number = getrandom::u64().unwrap_or(self.base);
+        let segment = Arc::new(Segment::create(disk, &dir, number)?);
+        self.output = Some(Arc::clone(&segment));
+        Ok(segment)
+    }
+}

@@ -1,0 +1,158 @@
+//! Tests of selections: a consumer has what its query selects at the source, whatever happens on the way.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use collection::feed::FeedOptions;
+use collection::pull::{Kind, PullLimits, Puller, Summary};
+use collection::{Change, Collection, Error, Options, Stamp};
+use tokio::time::timeout;
+
+use crate::support::{
+    Harm, Random, SOON, Server, Store, client, feed_client, now, oid, proxy, update,
+};
+
+const WORDS: [&str; 3] = ["apple", "pear", "quince"];
+
+fn puller(address: SocketAddr, store: &Store, query: &str) -> Puller {
+    let query = (!query.is_empty()).then(|| query.to_owned());
+    let feed = feed_client(client(), address, "source").query(query);
+    Puller::new(feed, store.collection.clone(), PullLimits::default())
+}
+
+async fn pull_of(address: SocketAddr, store: &Store, query: &str) -> Summary {
+    timeout(SOON, puller(address, store, query).pull(None)).await.unwrap().unwrap()
+}
+
+/// Returns the titles of a store that begin with a word.
+fn titles(store: &Store, word: &str) -> BTreeMap<String, String> {
+    store.titles().into_iter().filter(|it| it.1.starts_with(word)).collect()
+}
+
+#[tokio::test]
+async fn what_is_selected_comes_and_what_is_no_longer_goes() {
+    let (source, consumer) = (Store::new(), Store::new());
+    source.fill(0..300, "apple", 50);
+    source.fill(300..600, "pear", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    let first = pull_of(server.address, &consumer, "apple").await;
+    assert_eq!((first.kind, consumer.collection.len()), (Kind::Snapshot, 300));
+    assert_eq!(titles(&source, "apple"), consumer.titles());
+    // One leaves, one comes, one changes and stays, one is deleted, one that never came changes.
+    let leaving = update(1, "pear");
+    source.commit(vec![leaving, update(301, "apple"), update(2, "apple again")]);
+    source.commit(vec![Change::Delete(oid(3)), update(302, "pear again")]);
+    let next = pull_of(server.address, &consumer, "apple").await;
+    assert_eq!(next.kind, Kind::Delta);
+    assert!(next.bytes <= 2 << 10, "{} bytes", next.bytes);
+    assert_eq!((consumer.collection.len(), titles(&source, "apple")), (299, consumer.titles()));
+    // With nothing new, the answer is an end mark.
+    let idle = pull_of(server.address, &consumer, "apple").await;
+    assert!(idle.bytes < 100 && idle.changes == 0, "{idle:?}");
+}
+
+#[tokio::test]
+async fn another_query_takes_the_place_of_the_first_without_a_question() {
+    let (source, consumer) = (Store::new(), Store::new());
+    source.fill(0..300, "apple", 50);
+    source.fill(300..600, "pear", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    for (query, count) in [("apple", 300), ("pear", 300), ("", 600), ("quince", 0), ("a", 300)] {
+        let summary = pull_of(server.address, &consumer, query).await;
+        assert_eq!((summary.kind, consumer.collection.len()), (Kind::Snapshot, count), "{query}");
+        assert_eq!(titles(&source, query), consumer.titles());
+    }
+    // That is the administrator's own doing; a source that turns to something else is held as ever.
+    source.fill(0..300, "medlar", 50);
+    let later = Store::new();
+    later.fill(0..300, "medlar", 50);
+    server.serve(&later);
+    let error = puller(server.address, &consumer, "a").pull(None).await.unwrap_err();
+    assert!(matches!(error, Error::Loss { lost: 300, .. }), "{error}");
+    assert_eq!(consumer.collection.len(), 300);
+}
+
+#[tokio::test]
+async fn an_answer_is_made_once_and_its_files_go() {
+    let source = Store::new();
+    source.fill(0..300, "apple", 50);
+    let options = FeedOptions { patience: Duration::ZERO, ..FeedOptions::default() };
+    let server = Server::start(&source, options).await;
+    let files = || fs::read_dir(source.dir.path().join("selected")).map_or(0, Iterator::count);
+    // Who does not get it at once asks again, and it is there.
+    let consumers: Vec<Store> = (0..4).map(|_| Store::new()).collect();
+    for consumer in &consumers {
+        let asked = async {
+            loop {
+                match puller(server.address, consumer, "apple").pull(None).await {
+                    Ok(_) => return,
+                    Err(Error::Source { .. }) => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        timeout(SOON, asked).await.unwrap();
+        assert_eq!(consumer.collection.len(), 300);
+        assert_eq!(files(), 1);
+    }
+    // A killed server leaves its files.
+    let Store { collection, dir } = source;
+    server.serve(&Store::new());
+    collection.close();
+    drop(collection);
+    fs::create_dir_all(dir.path().join("selected")).unwrap();
+    fs::write(dir.path().join("selected/segment-00000001.gz"), "left").unwrap();
+    let (opened, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
+    assert!(!dir.path().join("selected").exists());
+    assert_eq!(opened.len(), 300);
+}
+
+/// A source changes, is compacted, served anew; connections break off and bytes turn. After each pull that succeeds, the
+/// consumer has exactly what is selected.
+#[tokio::test]
+async fn a_consumer_has_what_is_selected_whatever_happens() {
+    for seed in 1..=12 {
+        let mut random = Random(seed);
+        let (source, consumer) = (Store::new(), Store::new());
+        source.fill(0..40, "apple", 10);
+        let server = Server::start(&source, FeedOptions::default()).await;
+        let mut harms = Random(seed + 100);
+        let between = proxy(server.address, move |_| match harms.below(6) {
+            0 => Harm::Cut(harms.below(3_000)),
+            // Heads have no checksum.
+            1 => Harm::Flip(1_000 + harms.below(3_000)),
+            _ => Harm::None,
+        })
+        .await;
+        let mut query = WORDS[0];
+        for step in 0..40 {
+            match random.below(12) {
+                0 => drop(source.collection.compact(now()).unwrap()),
+                1 => server.serve(&source),
+                2 => query = WORDS[usize::try_from(random.below(3)).unwrap()],
+                3 => drop(source.collection.compact(Stamp(now().0 + 90 * 86_400_000)).unwrap()),
+                _ => {
+                    let changes = (0..=random.below(4)).map(|_| {
+                        let n = u32::try_from(random.below(60)).unwrap();
+                        let word = WORDS[usize::try_from(random.below(3)).unwrap()];
+                        if random.below(5) == 0 { Change::Delete(oid(n)) } else { update(n, word) }
+                    });
+                    // One change of each object in a commit.
+                    let mut last = BTreeMap::new();
+                    changes.for_each(|it| drop(last.insert(it.oid().unwrap().url.clone(), it)));
+                    source.commit(last.into_values().collect());
+                }
+            }
+            let pulled = timeout(SOON, puller(between, &consumer, query).pull(None)).await.unwrap();
+            if let Err(error) = &pulled {
+                let is_broken = matches!(error, Error::Source { .. } | Error::Corrupt { .. });
+                assert!(is_broken, "seed {seed}, step {step}: {error}");
+            } else {
+                let (wanted, found) = (titles(&source, query), consumer.titles());
+                assert_eq!(wanted, found, "seed {seed}, step {step}, {query}");
+            }
+        }
+    }
+}
