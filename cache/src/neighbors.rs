@@ -1,6 +1,6 @@
 //! The neighbors of a cache: they are asked by ICP who has an object, and are answered.
 //!
-//! The rules are those of [`resolution`](crate::resolution) and [`icp`](crate::icp); this is their
+//! The rules are those of [`resolution`] and [`icp`](crate::icp); this is their
 //! socket. Whoever answers is believed only if it was asked, under that number and for that URL, at the
 //! address from which the answer comes.
 
