@@ -349,6 +349,7 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
     let ask = FeedClient::new(client, source.url.clone(), source.name.as_str())
         .credentials(source.credentials())
         .allow_private(source.allow_private)
-        .consumer(inner.broker_id.as_str());
+        .consumer(inner.broker_id.as_str())
+        .query(source.query.as_ref().map(ToString::to_string));
     Puller::new(ask, collection, limits)
 }

@@ -32,10 +32,12 @@ use ::freshness::syndication::{Syndication, SyndicationError};
 use daemon::{Token, client_certificate};
 use exchange::push;
 use net::client::Timeouts;
+use query::Query;
 use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 
 use crate::engine::Ranking;
+use crate::selecting;
 use crate::source::{Kind, Oai, Source};
 
 pub use self::freshness::{Freshness, PolicyName};
@@ -255,6 +257,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     if let Some((oai, announced)) = oai {
         (source.oai, source.announced) = (Some(oai), announced);
     }
+    source.query = read_query(table, source.kind);
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
@@ -267,6 +270,18 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         }
     }
     Some(source)
+}
+
+/// Reads the query of what is pulled of a broker.
+fn read_query(table: &Table<'_>, kind: Kind) -> Option<Query> {
+    const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
+    let text = table.string("query")?;
+    if kind != Kind::Broker {
+        let message = format!("a {} sends all that it has", kind.name());
+        table.mistake("query", message, "`kind = \"broker\"`, or no query");
+    }
+    let query = selecting::standing(&text);
+    query.map_err(|fault| table.mistake("query", fault, EXPECTED)).ok()
 }
 
 /// Reads the directory of a replica, and reports keys that no replica has; `None` after a mistake.

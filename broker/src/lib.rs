@@ -24,6 +24,7 @@ mod pipeline;
 pub mod pull_log;
 mod running;
 pub mod schedule;
+mod selecting;
 pub mod server;
 pub mod snippet;
 pub mod source;

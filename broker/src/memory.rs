@@ -154,8 +154,12 @@ mod tests {
     fn a_note_older_than_the_cursor_gives_no_sample_of_the_rate() {
         let known: SourceNote =
             serde_json::from_str(r#"{"last_ms":5,"watched_secs":100.0}"#).unwrap();
-        let cursor =
-            |serial| Cursor { epoch: collection::Epoch::default(), serial, snapshot: None };
+        let cursor = |serial| Cursor {
+            epoch: collection::Epoch::default(),
+            serial,
+            snapshot: None,
+            part: None,
+        };
         let reached = Some(SourceVersion::from(&cursor(7)));
         let memory = Memory { schedule: known, reached, ..Memory::default() };
         assert_eq!(memory.schedule_at(Some(&cursor(7))), known);

@@ -35,6 +35,7 @@ use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
+use crate::selecting;
 use crate::status::{Expected, Status};
 
 /// Folder of the collection in the data directory.
@@ -226,7 +227,7 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
     Router::new()
-        .merge(push::feed::routes(feed, notifier.clone()))
+        .merge(push::feed::routes(feed, notifier.clone(), Arc::new(selecting::select)))
         .merge(notifier.routes())
         .merge(resources)
         .merge(callbacks)

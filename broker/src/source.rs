@@ -14,6 +14,7 @@ use freshness::schedule::Window;
 use freshness::syndication::Syndication;
 use net::client::Credentials;
 use net::tls::ClientFiles;
+use query::Query;
 use url::Url;
 
 /// Default maximum number of changes in one pull, and of objects of a source.
@@ -77,6 +78,8 @@ pub struct Source {
     pub records_max: u64,
     /// Maximum number of compressed bytes accepted in one pull.
     pub bytes_max: u64,
+    /// What is pulled of a broker; `None`: all that it has.
+    pub query: Option<Query>,
     /// Whether takedowns from this source hold for the objects of every source. Otherwise only
     /// takedowns by an object's own gatherer hold.
     pub trusted_takedowns: bool,
@@ -117,6 +120,7 @@ impl Source {
             certificate: None,
             records_max: RECORDS_MAX,
             bytes_max: BYTES_MAX,
+            query: None,
             trusted_takedowns: false,
             window: None,
             interval_min: None,

@@ -249,10 +249,14 @@ fn public_url(status: &Status) -> String {
     base_url.unwrap_or_else(|| format!("http://{}/", status.listen))
 }
 
-/// Returns the lines about subscribers, about sources whose push fails, and about warnings.
+/// Returns the lines about subscribers, about sources of which a part is pulled or whose push fails, and about
+/// warnings.
 fn push_lines(status: &Status) -> Vec<String> {
     let mut lines = push::status_lines(&status.push);
     for source in &status.sources {
+        if let Some(query) = &source.query {
+            lines.push(format!("of {} is pulled what {query} selects", source.name));
+        }
         if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
             let name = &source.name;
             lines

@@ -6,6 +6,7 @@
 mod common;
 
 mod api;
+mod cascade;
 mod closing;
 mod collect;
 mod followers;

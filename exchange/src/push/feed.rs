@@ -1,26 +1,65 @@
 //! The feed as daemons serve it, with links to the hub that announces its changes.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::uri::PathAndQuery;
+use axum::http::{Response, StatusCode, Uri};
+use axum::response::IntoResponse as _;
 use axum::routing::any;
-use collection::feed::FeedServer;
+use collection::feed::{FeedServer, Selection};
 
 use super::notifier::Notifier;
 use super::topic::OwnTopic;
 
-/// Returns the routes `/feed` and `/snapshot/ID`.
-pub fn routes(feed: FeedServer, notifier: Notifier) -> Router {
+/// Reads the parameters of a request: returns those that the feed knows, and which records are asked for. `None`: all
+/// are. An error is a description of the mistake in them.
+pub type Select = Arc<dyn Fn(&str) -> Result<Option<(String, Selection)>, String> + Send + Sync>;
+
+/// Returns the [`Select`] of a feed that serves all to everybody.
+pub fn all() -> Select {
+    Arc::new(|_| Ok(None))
+}
+
+/// Returns the routes `/feed` and `/snapshot/ID`. `select` says what of the feed a request is for.
+pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
     let serve = move |depth: usize| {
-        let (feed, notifier) = (feed.clone(), notifier.clone());
+        let (feed, notifier, select) = (feed.clone(), notifier.clone(), select.clone());
         any(move |request: Request| {
-            let (feed, notifier) = (feed.clone(), notifier.clone());
+            let (feed, notifier, select) = (feed.clone(), notifier.clone(), select.clone());
             async move {
-                let mut response = feed.respond(request.map(drop)).await;
+                let request = request.map(drop);
+                let selected = match depth {
+                    0 => select(request.uri().query().unwrap_or_default()),
+                    _ => Ok(None),
+                };
+                let mut response = match selected {
+                    Ok(None) => feed.respond(request).await,
+                    Ok(Some((rest, selection))) => {
+                        let request = with_parameters(request, &rest);
+                        feed.respond_selected(request, &selection).await
+                    }
+                    Err(fault) => return refusal(&fault),
+                };
                 notifier.link(OwnTopic::Feed, "", depth, &mut response);
                 response.map(Body::new)
             }
         })
     };
     Router::new().route("/feed", serve(0)).route("/snapshot/{id}", serve(1))
+}
+
+/// Returns a request with other parameters.
+fn with_parameters(mut request: Request<()>, parameters: &str) -> Request<()> {
+    let target = format!("{}?{parameters}", request.uri().path());
+    if let Ok(target) = target.parse::<PathAndQuery>() {
+        *request.uri_mut() = Uri::from(target);
+    }
+    request
+}
+
+fn refusal(fault: &str) -> Response<Body> {
+    (StatusCode::BAD_REQUEST, format!("q: {fault}\n")).into_response()
 }

@@ -1,0 +1,84 @@
+//! Selections of the feed: what a query in a request's parameters selects.
+//!
+//! Sans-I/O.
+
+use std::sync::Arc;
+
+use collection::feed::Selection;
+use query::{Matcher, Query};
+use soif::digest::Md5;
+use url::form_urlencoded;
+
+/// Version of what a query matches: with another one, consumers take all anew.
+const MATCHING: u32 = 1;
+
+/// Returns the query of a standing selection.
+///
+/// # Errors
+///
+/// A description of the mistake: it is no query, or one whose answer would be another at another time.
+pub(crate) fn standing(text: &str) -> Result<Query, String> {
+    let query = query::parse(text).map_err(|error| error.to_string())?;
+    query.check_standing()?;
+    Ok(query)
+}
+
+/// Returns what a query selects.
+pub(crate) fn selection(query: &Query) -> Selection {
+    let matcher = Matcher::new(query);
+    let name = Md5::of(format!("{MATCHING} {query}").as_bytes()).to_string();
+    Selection { name, takes: Arc::new(move |record| matcher.matches(record).is_some()) }
+}
+
+/// Reads the parameters of a request for the feed. Returns those that the feed knows, and the selection;
+/// `None`: all is asked for.
+///
+/// # Errors
+///
+/// A description of the mistake in the query.
+pub(crate) fn select(parameters: &str) -> Result<Option<(String, Selection)>, String> {
+    let pairs = form_urlencoded::parse(parameters.as_bytes());
+    let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q");
+    let [(_, text)] = asked.as_slice() else {
+        return if asked.is_empty() {
+            Ok(None)
+        } else {
+            Err("there is more than one q".to_owned())
+        };
+    };
+    let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
+    Ok(Some((rest, selection(&standing(text)?))))
+}
+
+#[cfg(test)]
+mod tests {
+    use soif::Record;
+
+    use super::*;
+
+    #[test]
+    fn a_query_is_taken_out_of_the_parameters() {
+        assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
+        let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
+        assert_eq!(rest, "since=3&epoch=a");
+        let takes = |title: &str| {
+            let mut record = Record::new("FILE", "http://h/a.pdf");
+            record.push("Type", "PDF");
+            record.push("Title", title);
+            (all.takes)(&record)
+        };
+        assert!(takes("On pears") && !takes("A draft on pears"));
+        let same = select("q=type:PDF++-(draft)").unwrap().unwrap().1;
+        let other = select("q=type:PDF").unwrap().unwrap().1;
+        assert_eq!((all.name == same.name, all.name == other.name), (true, false));
+        for (wrong, part) in [
+            ("q=a&q=b", "more than one q"),
+            ("q=%28a", "at byte"),
+            ("q=apple~1", "apple~1"),
+            ("q=%2Ba+b", "b only ranks"),
+        ] {
+            let said = select(wrong).map(|it| it.is_some()).unwrap_err();
+            assert!(said.contains(part), "{wrong}: {said}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Tests of brokers that pull what a query selects at other brokers.
+
+use broker::source::{Kind, Source};
+use net::clock;
+
+use crate::common::{Origin, Running, STEP_MAX, config, url_of};
+
+/// Returns the source of what a query selects at a broker.
+fn of(broker: &Running, name: &str, query: &str) -> Source {
+    let query = (!query.is_empty()).then(|| query::parse(query).unwrap());
+    Source { kind: Kind::Broker, query, ..Source::gatherer(name, url_of(broker.address)) }
+}
+
+/// Waits until a broker finds so many objects.
+async fn finds(broker: &Running, query: &str, count: u64) {
+    let end = clock::monotonic() + STEP_MAX;
+    while broker.total(query).await != count {
+        assert!(clock::monotonic() < end, "{query}: {:#?}", broker.status().await);
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cascade_has_what_is_selected_and_costs_the_first_nothing() {
+    let mut gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    gatherer.update(4..=6, "beta").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |name: &str, sources| config(&dir.path().join(name), sources);
+    let a = Running::start(settings("a", vec![gatherer.source("gatherer")])).await;
+    finds(&a, "object", 6).await;
+    // The gatherer is not needed for what others pull.
+    gatherer.stop().await;
+    let b = Running::start(settings("b", vec![of(&a, "a", "alpha OR number4")])).await;
+    finds(&b, "object", 4).await;
+    let both = vec![of(&b, "b", "alpha"), of(&a, "a", "beta")];
+    let c = Running::start(settings("c", both)).await;
+    for (query, count) in [("alpha", 3), ("beta", 3), ("object", 6)] {
+        finds(&c, query, count).await;
+    }
+
+    // What is edited out goes, and what is edited in comes, all the way.
+    gatherer.serve().await;
+    gatherer.update([1], "gamma").await;
+    gatherer.update([5], "alpha").await;
+    finds(&b, "object", 4).await;
+    finds(&b, "number5", 1).await;
+    finds(&c, "object", 5).await;
+    finds(&c, "number1", 0).await;
+    // Another query of the same source.
+    c.handle.reload(settings("c", vec![of(&b, "b", "number4")])).await.unwrap();
+    finds(&c, "object", 1).await;
+    let all = vec![of(&a, "a", "")];
+    c.handle.reload(settings("c", all)).await.unwrap();
+    finds(&c, "object", 6).await;
+    for broker in [a, b, c] {
+        broker.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_of_selections_keeps_nothing() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |name: &str, sources| config(&dir.path().join(name), sources);
+    let a = Running::start(settings("a", vec![gatherer.source("gatherer")])).await;
+    let b = Running::start(settings("b", vec![of(&a, "a", "alpha")])).await;
+    let round = vec![gatherer.source("gatherer"), of(&b, "b", "object")];
+    a.handle.reload(settings("a", round)).await.unwrap();
+    finds(&b, "object", 3).await;
+    gatherer.update([1], "gamma").await;
+    finds(&b, "object", 2).await;
+    finds(&a, "gamma", 1).await;
+    gatherer.delete([2]).await;
+    finds(&a, "object", 2).await;
+    finds(&b, "object", 1).await;
+    for broker in [a, b] {
+        broker.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_selects_nothing_is_named() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let query = Some(query::parse("alpha").unwrap());
+    let source = Source { kind: Kind::Broker, query, ..gatherer.source("other") };
+    let broker = Running::start(config(dir.path(), vec![source])).await;
+    let status = broker.until("refused", |it| it.sources[0].errors.last.is_some()).await;
+    let problem = status.sources[0].errors.last.clone().unwrap();
+    assert!(problem.contains("parameter q is unknown"), "{problem}");
+    assert_eq!(status.objects, 0);
+    broker.stop().await;
+}
