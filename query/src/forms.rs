@@ -22,11 +22,11 @@ const LETTERS_MIN: usize = 3;
 /// Number of letters with which all forms of a word begin, in other languages than English.
 const SAME_LETTERS: usize = 2;
 /// Shortest word that is looked for as the first part of compounds, in letters.
-const WORD_LETTERS_MIN: usize = 4;
+pub(crate) const WORD_LETTERS_MIN: usize = 4;
 /// Shortest stem that is looked for instead of its word, in letters.
 const STEM_LETTERS_MIN: usize = 5;
 /// Fewest letters of a compound's stem behind its first part.
-const REST_LETTERS_MIN: usize = 3;
+pub(crate) const REST_LETTERS_MIN: usize = 3;
 
 /// A plain word of a query.
 #[derive(Clone, Debug)]

@@ -50,6 +50,7 @@ mod matcher;
 mod names;
 mod parse;
 mod particles;
+pub mod percolator;
 pub mod phrase;
 pub mod record;
 mod scripts;

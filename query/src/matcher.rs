@@ -7,11 +7,17 @@
 //!
 //! Sans-I/O.
 
+mod needed;
+mod split;
+
 use std::collections::BTreeSet;
 
 use regex::Regex;
 use soif::Record;
 
+pub(crate) use self::needed::of_record;
+use self::split::ItemKind;
+pub(crate) use self::split::Split;
 use crate::distance::{edits, within};
 use crate::field::{Quantity, Target, TextField, target};
 use crate::forms::Forms;
@@ -97,6 +103,9 @@ enum Test {
     Regex(Option<Regex>),
 }
 
+/// Reads a word and its position; returns whether more are wanted.
+type ReadWord<'a> = dyn FnMut(&str, usize) -> bool + 'a;
+
 /// Outcome of one condition on a record.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
@@ -119,6 +128,48 @@ impl Matcher {
     /// Returns the attributes of `record` that match; `None` if the record does not match. The
     /// record is as read from a stream: white space in its URL is percent-encoded.
     pub fn matches(&self, record: &Record) -> Option<Matched> {
+        let mut found = self.begin(record);
+        let languages = if self.has_forms() { Languages::of(record) } else { Languages::default() };
+        searched(record, &mut |name, what| {
+            self.test_item((name, what), languages, &mut found, &mut |read| {
+                let (Searched::Text(_, text) | Searched::Attribute(text)) = what else { return };
+                let (mut words, mut word) = (Words::new(text), String::new());
+                while let Some(at) = words.next_into(&mut word)
+                    && read(&word, at.position)
+                {}
+            });
+        });
+        self.answer(found)
+    }
+
+    /// Returns whether a record matches that was split already.
+    pub(crate) fn takes(&self, record: &Record, split: &Split) -> bool {
+        let mut found = self.begin(record);
+        for item in &split.items {
+            let what = match &item.what {
+                ItemKind::Name => Searched::Name,
+                ItemKind::Text(part) => Searched::Text(*part, ""),
+                ItemKind::Attribute(text) => Searched::Attribute(text),
+            };
+            self.test_item((&item.name, what), split.languages, &mut found, &mut |read| {
+                let _stopped = split.words_of(item).all(|(word, position)| read(word, position));
+            });
+        }
+        self.answer(found).is_some()
+    }
+
+    /// Returns the attributes that match, if the conditions that hold are enough.
+    fn answer(&self, found: Vec<Outcome>) -> Option<Matched> {
+        if !self.root.as_ref().is_some_and(|root| root.holds(&found)) {
+            return None;
+        }
+        let answering =
+            self.conditions.iter().zip(found).filter(|(it, found)| it.wanted && found.holds);
+        Some(Matched { attributes: answering.flat_map(|(_, found)| found.names).collect() })
+    }
+
+    /// Returns what is known of the conditions before any text is read.
+    fn begin(&self, record: &Record) -> Vec<Outcome> {
         let mut found = vec![Outcome::default(); self.conditions.len()];
         for (condition, found) in self.conditions.iter().zip(&mut found) {
             let name = match &condition.predicate {
@@ -139,14 +190,7 @@ impl Matcher {
             found.holds = name.is_some();
             found.names.extend(name.map(str::to_owned));
         }
-        let languages = if self.has_forms() { Languages::of(record) } else { Languages::default() };
-        searched(record, &mut |name, what| self.test_item((name, what), languages, &mut found));
-        if !self.root.as_ref().is_some_and(|root| root.holds(&found)) {
-            return None;
-        }
-        let answering =
-            self.conditions.iter().zip(found).filter(|(it, found)| it.wanted && found.holds);
-        Some(Matched { attributes: answering.flat_map(|(_, found)| found.names).collect() })
+        found
     }
 
     /// Returns whether a condition depends on the languages of a record.
@@ -185,12 +229,14 @@ impl Matcher {
         Tree::Leaf(self.conditions.len() - 1)
     }
 
-    /// Tests the conditions on one searched item of a record of `languages`.
+    /// Tests the conditions on one searched item of a record of `languages`. `words` calls what it is given with each
+    /// of the item's words, and with its position, until that returns false.
     fn test_item(
         &self,
         (name, what): (&str, Searched<'_>),
         languages: Languages,
         found: &mut [Outcome],
+        words: &mut dyn FnMut(&mut ReadWord<'_>),
     ) {
         let mut readings = Vec::new();
         for (condition, found) in self.conditions.iter().zip(found) {
@@ -215,19 +261,19 @@ impl Matcher {
                 found.note(name);
             }
         }
-        let (Searched::Text(_, text) | Searched::Attribute(text)) = what else { return };
-        let (mut words, mut word) = (Words::new(text), String::new());
-        while !readings.is_empty()
-            && let Some(at) = words.next_into(&mut word)
-        {
+        if readings.is_empty() {
+            return;
+        }
+        words(&mut |word, position| {
             readings.retain_mut(|reading| {
-                let holds = reading.step(name, &word, at.position);
+                let holds = reading.step(name, word, position);
                 if holds {
                     reading.found.note(name);
                 }
                 !holds
             });
-        }
+            !readings.is_empty()
+        });
     }
 }
 

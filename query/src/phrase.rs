@@ -40,6 +40,16 @@ impl Phrase {
         Self { places, len, beginning }
     }
 
+    /// Returns its words, without one of which the beginning alone is known.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.places.keys().map(String::as_str)
+    }
+
+    /// Returns the beginning of its last word, if that is all that is known of it.
+    pub(crate) fn beginning(&self) -> Option<&str> {
+        self.beginning.as_deref()
+    }
+
     /// Reads the `word` at `position` of a text; returns whether the phrase ends here. Several words
     /// may have the same position.
     pub fn step(&self, progress: &mut Progress, word: &str, position: usize) -> bool {
