@@ -30,6 +30,9 @@ pub const ORIGIN_VERSION: &str = "Origin-Version";
 /// part of what the record says of its object.
 pub const ORIGIN_PATH: &str = "Origin-Path";
 
+/// How far ahead of our clock another's may be, in milliseconds.
+const AHEAD_MS_MAX: u64 = 24 * 3_600 * 1_000;
+
 /// A moment: Unix time in milliseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -49,6 +52,11 @@ impl Epoch {
     #[must_use]
     pub fn new(now: Stamp, random: u64) -> Self {
         Self((now.0 << 20) | (random & 0xf_ffff))
+    }
+
+    /// Returns whether it starts more than a day after `now`: no clock is as wrong.
+    pub(crate) fn is_ahead_of(self, now: Stamp) -> bool {
+        now.0.saturating_add(AHEAD_MS_MAX) < self.0 >> 20
     }
 }
 

@@ -192,8 +192,8 @@ impl Puller {
         summary: &mut Summary,
         tally: &mut Tally,
     ) -> Result<Next, Error> {
-        let asks_same =
-            |it: &Cursor| it.part.as_ref().map(|it| &it.asked) == self.feed.query.as_ref();
+        let asked = self.feed.asked();
+        let asks_same = |it: &Cursor| it.part.as_ref().map(|it| &it.asked) == asked.as_ref();
         let is_new_part = cursor.as_ref().is_some_and(|it| !asks_same(it));
         let known = cursor.clone().filter(|it| !anew && asks_same(it));
         let response = self.feed.client.send(self.request(known.as_ref(), times, summary)).await;
@@ -216,7 +216,7 @@ impl Puller {
             self.forget_newer_epoch(&response.url, have.epoch, answer.to.epoch).await?;
             return Ok(Next::Anew);
         }
-        let (id, mut part) = (self.note_key(&response), self.feed.part(&response)?);
+        let (id, mut part) = (self.note_key(&response), self.feed.part_of(&response)?);
         if let Some(part) = &mut part {
             let before = cursor.as_ref().and_then(|it| it.part.as_ref());
             part.is_new = is_new_part || before.is_some_and(|it| it.is_new);

@@ -409,6 +409,19 @@ fn what_came_through_us_is_not_held() {
 }
 
 #[test]
+fn a_version_that_nobody_can_have_keeps_nothing_out() {
+    let node = Node::new("me".to_owned());
+    apply(&node, "b", 11, update(1, ""));
+    apply(&node, "c", 12, update(1, ""));
+    let two_days = Epoch((2 * 86_400_000) << 20);
+    apply(&node, "b", 13, Change::Withdraw(oid(), Version { epoch: two_days, serial: 1 }));
+    // It was let go by that source.
+    assert_eq!(stored(&node), Some(("1".to_owned(), "c".to_owned())));
+    apply(&node, "b", 14, update(2, ""));
+    assert_eq!(stored(&node), Some(("2".to_owned(), "b".to_owned())));
+}
+
+#[test]
 fn a_delete_is_remembered_until_the_horizon() {
     let mut node = Node::new("me".to_owned());
     apply(&node, "b", 11, update(1, ""));

@@ -107,6 +107,8 @@ pub(crate) struct Intake {
     pub(crate) is_newest: bool,
     /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,
+    /// Number of objects that a delta of a part has let go so far.
+    released: u64,
     decoder: Decoder,
     batch: Vec<(u64, Change)>,
     batch_bytes: usize,
@@ -134,6 +136,7 @@ impl Intake {
             in_part: false,
             is_newest: false,
             confirmed: false,
+            released: 0,
             decoder: Decoder::new(MEMBER_BYTES_MAX),
             batch: Vec::new(),
             batch_bytes: 0,
@@ -244,6 +247,7 @@ impl Intake {
             self.serial = scanned.serial;
             self.tally.records += 1;
             self.count(scanned.stamp, &scanned.change);
+            self.check_release(&scanned.change)?;
             self.batch.push((scanned.serial, scanned.change));
         }
         self.batch_bytes += member.plain.len();
@@ -294,6 +298,21 @@ impl Intake {
         }
         self.apply_to(at)?;
         self.collection.check_loss(&self.source, generation, self.held)
+    }
+
+    /// Checks that a delta does not let go most of a part: a query may match far less all of a sudden, by a change of
+    /// its source's or of the records. What a gatherer deletes it has held itself, if it was much.
+    fn check_release(&mut self, change: &Change) -> Result<(), Error> {
+        let is_counted = self.part.is_some() && !self.confirmed && self.stream == Stream::Delta;
+        let Change::Delete(oid) = change else { return Ok(()) };
+        if is_counted && self.collection.holds(&self.source, oid)? {
+            self.released += 1;
+            if is_loss(self.released, self.held) {
+                let (name, lost, of) = (self.source.clone(), self.released, self.held);
+                return Err(Error::Loss { name, lost, of });
+            }
+        }
+        Ok(())
     }
 
     /// Applies the changes taken so far, with their cursor.

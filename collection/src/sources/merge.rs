@@ -137,7 +137,9 @@ impl<'a> Merge<'a> {
                 && it.version.epoch == version.epoch
                 && version.serial < it.version.serial
         };
-        let withdrawn = if self.is_own(&oid) { Some(version) } else { withdrawn };
+        let is_likely = |it: &Version| !it.epoch.is_ahead_of(self.now);
+        // A version that nobody can have yet would keep all later ones out.
+        let withdrawn = if self.is_own(&oid) { Some(version) } else { withdrawn.filter(is_likely) };
         if self.holders(&oid)?.list.iter().any(later) || !self.end(oid, withdrawn)? {
             self.applied.ignored += 1;
         }

@@ -6,13 +6,16 @@
 //! both [`LOSS_SHARE_MAX`] and [`LOSS_OBJECTS_MIN`], the objects are kept until an administrator
 //! confirms the loss. Every later pull checks again at the snapshot's end, so pulls continue
 //! without a confirmation once the source is restored.
+//!
+//! A part of a source can match far less from one commit to the next. So what a delta of a part lets go is
+//! counted, too, and beyond the same limits it waits for a confirmation.
 
 use net::clock;
 
-use crate::change::{Batch, Note, Stamp};
+use crate::change::{Batch, Note, Oid, Stamp};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::holders::HOLDERS;
+use crate::holders::{HOLDERS, Holders};
 use crate::member::{get, put};
 
 /// Largest share of a source's objects that a snapshot releases without a confirmation.
@@ -57,6 +60,13 @@ impl Collection {
     pub(crate) fn held_by(&self, source: &str) -> Result<u64, Error> {
         let sources = self.inner.read_keys(|keys| keys.sources())?;
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
+    }
+
+    /// Returns whether `source` holds an object.
+    pub(crate) fn holds(&self, source: &str, oid: &Oid) -> Result<bool, Error> {
+        let value = self.inner.read_keys(|keys| keys.note(&Holders::note_key(oid)))?;
+        let holders = value.and_then(|it| Holders::decode(&it)).unwrap_or_default();
+        Ok(holders.list.iter().any(|it| it.source == source))
     }
 
     /// Records how many objects `source` holds at the beginning of a snapshot. If the snapshot

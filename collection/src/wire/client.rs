@@ -78,8 +78,8 @@ pub struct FeedClient {
     pub(crate) credentials: Credentials,
     pub(crate) allow_private: bool,
     pub(crate) consumer: Option<String>,
-    /// The query of what is pulled; `None`: all.
-    pub(crate) query: Option<String>,
+    /// The parameter that says what is pulled, name and value; `None`: all.
+    pub(crate) asks: Option<(&'static str, String)>,
     /// Maximum number of compressed bytes to take.
     pub(crate) bytes_max: u64,
 }
@@ -97,7 +97,7 @@ impl FeedClient {
             credentials: Credentials::default(),
             allow_private: false,
             consumer: None,
-            query: None,
+            asks: None,
             bytes_max: PullLimits::default().bytes_max,
         }
     }
@@ -120,10 +120,15 @@ impl FeedClient {
         Self { consumer: Some(id.into()), ..self }
     }
 
-    /// Sets the query of what is pulled, which the source has to know; `None`: all.
+    /// Sets the parameter that says what is pulled, which the source has to know, by name and value; `None`: all.
     #[must_use]
-    pub fn query(self, query: Option<String>) -> Self {
-        Self { query, ..self }
+    pub fn part(self, asks: Option<(&'static str, String)>) -> Self {
+        Self { asks, ..self }
+    }
+
+    /// Returns what is asked for, as the cursor knows it.
+    pub(crate) fn asked(&self) -> Option<String> {
+        self.asks.as_ref().map(|(name, value)| format!("{name}={value}"))
     }
 
     /// Makes a request for `path` below the base. The source may delay its answer by `wait`, and
@@ -153,9 +158,9 @@ impl FeedClient {
         if let Some(Version { epoch, serial }) = have {
             parameters.push(format!("since={serial}&epoch={epoch}&wait={}", wait.as_secs()));
         }
-        if let Some(query) = &self.query {
-            let encoded: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
-            parameters.push(format!("q={encoded}"));
+        if let Some((name, value)) = &self.asks {
+            let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+            parameters.push(format!("{name}={encoded}"));
         }
         if parameters.is_empty() {
             "feed".to_owned()
@@ -165,12 +170,12 @@ impl FeedClient {
     }
 
     /// Returns the part of the source that an answer is of; `None`: all of it.
-    pub(crate) fn part(&self, response: &Response) -> Result<Option<Part>, Error> {
-        let Some(asked) = self.query.clone() else { return Ok(None) };
+    pub(crate) fn part_of(&self, response: &Response) -> Result<Option<Part>, Error> {
+        let Some(asked) = self.asked() else { return Ok(None) };
         match response.header(wire::VIEW.as_str()) {
             Some(name) => Ok(Some(Part { asked, name: name.to_owned(), is_new: false })),
             None => {
-                let what = "it sends all that it has, whatever `query` says".to_owned();
+                let what = "it sends all that it has, whatever is asked for".to_owned();
                 Err(self.no_feed(&response.url, what))
             }
         }

@@ -17,8 +17,8 @@ use crate::support::{
 const WORDS: [&str; 3] = ["apple", "pear", "quince"];
 
 fn puller(address: SocketAddr, store: &Store, query: &str) -> Puller {
-    let query = (!query.is_empty()).then(|| query.to_owned());
-    let feed = feed_client(client(), address, "source").query(query);
+    let part = (!query.is_empty()).then(|| ("q", query.to_owned()));
+    let feed = feed_client(client(), address, "source").part(part);
     Puller::new(feed, store.collection.clone(), PullLimits::default())
 }
 
@@ -72,6 +72,27 @@ async fn another_query_takes_the_place_of_the_first_without_a_question() {
     let error = puller(server.address, &consumer, "a").pull(None).await.unwrap_err();
     assert!(matches!(error, Error::Loss { lost: 300, .. }), "{error}");
     assert_eq!(consumer.collection.len(), 300);
+}
+
+#[tokio::test]
+async fn a_query_that_matches_far_less_waits_for_a_confirmation() {
+    let (source, consumer) = (Store::new(), Store::new());
+    source.fill(0..300, "apple", 50);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull_of(server.address, &consumer, "apple").await;
+    source.fill(0..80, "pear", 80);
+    pull_of(server.address, &consumer, "apple").await;
+    assert_eq!(consumer.collection.len(), 220);
+    source.fill(80..280, "pear", 200);
+    for _ in 0..2 {
+        let error = puller(server.address, &consumer, "apple").pull(None).await.unwrap_err();
+        assert!(matches!(error, Error::Loss { of: 220, .. }), "{error}");
+        assert_eq!(consumer.collection.len(), 220);
+    }
+    let confirmed = puller(server.address, &consumer, "apple").confirmed(true);
+    timeout(SOON, confirmed.pull(None)).await.unwrap().unwrap();
+    assert_eq!(titles(&source, "apple"), consumer.titles());
+    assert_eq!(consumer.collection.len(), 20);
 }
 
 #[tokio::test]
