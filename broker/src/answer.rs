@@ -42,6 +42,8 @@ pub struct SearchRequest {
     pub matching: Matching,
     /// Order of the hits.
     pub sort: Sort,
+    /// What each hit matches, too, and is not ranked by: the views that the search is within.
+    pub scope: Vec<Query>,
     /// The chosen facet values. For each facet with chosen values, a hit has one of them.
     pub filters: Vec<Filter>,
     /// Whether to count facets.
@@ -70,6 +72,7 @@ impl SearchRequest {
             offset: 0,
             matching: Matching::Best,
             sort: Sort::Relevance,
+            scope: Vec::new(),
             filters: Vec::new(),
             facets: true,
             snippets: true,

@@ -41,8 +41,8 @@ use crate::metrics::Counters;
 use crate::pull_log;
 use crate::running::RunningPulls;
 use crate::schedule::{Due, Planned, Schedule};
-use crate::source::{Kind, Source};
-use crate::source_state::SourceState;
+use crate::source::state::SourceState;
+use crate::source::{Kind, Part, Source};
 use crate::status::SourceStatus;
 use harvest::Remarks;
 pub(crate) use pending::PendingChanges;
@@ -350,6 +350,6 @@ fn puller(inner: &Inner, source: &Source) -> Puller {
         .credentials(source.credentials())
         .allow_private(source.allow_private)
         .consumer(inner.broker_id.as_str())
-        .query(source.query.as_ref().map(ToString::to_string));
+        .part(source.part.as_ref().map(Part::parameter));
     Puller::new(ask, collection, limits)
 }

@@ -32,13 +32,12 @@ use ::freshness::syndication::{Syndication, SyndicationError};
 use daemon::{Token, client_certificate};
 use exchange::push;
 use net::client::Timeouts;
-use query::Query;
 use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 
 use crate::engine::Ranking;
-use crate::selecting;
-use crate::source::{Kind, Oai, Source};
+use crate::source::{Kind, Oai, Part, Source};
+use crate::views::{Views, selecting};
 
 pub use self::freshness::{Freshness, PolicyName};
 
@@ -78,6 +77,8 @@ pub struct Config {
     pub object_cache: Option<Arc<Url>>,
     /// The sources to pull; names are unique.
     pub sources: Vec<Source>,
+    /// The views.
+    pub views: Views,
     /// Settings of the pull intervals.
     pub freshness: Freshness,
     /// What comes first in an answer.
@@ -116,6 +117,7 @@ impl Config {
             templates: None,
             object_cache: None,
             sources: Vec::new(),
+            views: Views::default(),
             freshness: Freshness::default(),
             ranking: Ranking::default(),
             oai: exchange::repository::Settings::default(),
@@ -147,6 +149,7 @@ impl Config {
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
+        config.views = Views::read(&root);
         check_callbacks(&root, &config);
         document.finish()?;
         Ok(config)
@@ -257,7 +260,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     if let Some((oai, announced)) = oai {
         (source.oai, source.announced) = (Some(oai), announced);
     }
-    source.query = read_query(table, source.kind);
+    source.part = read_part(table, source.kind);
     source.trusted_takedowns = takedowns == Some("all");
     source.records_max = records_max.unwrap_or(source.records_max);
     source.bytes_max = bytes_max.unwrap_or(source.bytes_max);
@@ -272,16 +275,27 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     Some(source)
 }
 
-/// Reads the query of what is pulled of a broker.
-fn read_query(table: &Table<'_>, kind: Kind) -> Option<Query> {
+/// Reads what is pulled of a broker.
+fn read_part(table: &Table<'_>, kind: Kind) -> Option<Part> {
     const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
-    let text = table.string("query")?;
-    if kind != Kind::Broker {
+    let (text, view) = (table.string("query"), table.string("view"));
+    let key = if text.is_some() { "query" } else { "view" };
+    if kind != Kind::Broker && (text.is_some() || view.is_some()) {
         let message = format!("a {} sends all that it has", kind.name());
-        table.mistake("query", message, "`kind = \"broker\"`, or no query");
+        table.mistake(key, message, "`kind = \"broker\"`, or all");
     }
-    let query = selecting::standing(&text);
-    query.map_err(|fault| table.mistake("query", fault, EXPECTED)).ok()
+    match (text, view) {
+        (Some(_), Some(_)) => {
+            table.mistake("view", "there is a query, too", "one of them");
+            None
+        }
+        (Some(text), None) => {
+            let query = selecting::standing(&text);
+            let query = query.map_err(|fault| table.mistake("query", fault, EXPECTED)).ok()?;
+            Some(Part::Query(query))
+        }
+        (None, view) => view.map(Part::View),
+    }
 }
 
 /// Reads the directory of a replica, and reports keys that no replica has; `None` after a mistake.

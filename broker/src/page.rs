@@ -38,6 +38,7 @@ use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::snippet::excerpt;
+use crate::views::Present;
 use client::{Client, later};
 pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
@@ -65,6 +66,7 @@ pub struct PageState {
     collection: Collection,
     pages: Pages,
     lanes: Lanes,
+    views: Present,
     /// A cache whose copies of objects are linked.
     object_cache: Option<Arc<Url>>,
     /// The process around a front; `None` in a broker.
@@ -74,8 +76,8 @@ pub struct PageState {
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
-        let (lanes, object_cache) = (Lanes::default(), None);
-        Self { engine, collection, pages, lanes, object_cache, around: None }
+        let (lanes, views, object_cache) = (Lanes::default(), Present::default(), None);
+        Self { engine, collection, pages, lanes, views, object_cache, around: None }
     }
 
     /// Returns how many dear searches there were.
@@ -90,6 +92,11 @@ impl PageState {
     /// Returns the same pages, which link the copies of a cache, if there is one.
     pub(crate) fn with_copies(self, object_cache: Option<Arc<Url>>) -> Self {
         Self { object_cache, ..self }
+    }
+
+    /// Returns the views that count at present.
+    pub(crate) fn views(&self) -> &Present {
+        &self.views
     }
 
     /// Returns the same pages, which show what `around` tells.
@@ -111,8 +118,13 @@ impl PageState {
         text: &str,
     ) -> Result<(SearchRequest, Answer), Error> {
         let (query, notice) = understand(text)?;
+        let scoped =
+            self.views.get().scope(&query).map_err(|message| {
+                Error::Query(QueryError { offset: 0, len: text.len(), message })
+            });
+        let (query, scope) = scoped?;
         let ranking = self.engine.ranking();
-        let mut request = asked.request(query, ranking.matching);
+        let mut request = SearchRequest { scope, ..asked.request(query, ranking.matching) };
         let feedback = asked.feedback.unwrap_or(ranking.feedback);
         let how = if feedback { How::Expanded } else { How::AsTyped };
         if let Some(name) = &asked.like {

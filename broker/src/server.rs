@@ -35,8 +35,8 @@ use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
-use crate::selecting;
 use crate::status::{Expected, Status};
+use crate::views::selecting;
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
@@ -163,6 +163,7 @@ fn open(
     config.daemon.write_admin_address(admin_addr)?;
     let page = PageState::new(engine.clone(), collection.clone(), pages)
         .with_copies(config.object_cache.clone());
+    page.views().set(config.views.clone());
     let inner = Inner {
         config: Mutex::new(config),
         turn: tokio::sync::Mutex::default(),
@@ -221,13 +222,15 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
+    let views = inner.page.views().clone();
+    let select: push::feed::Select = Arc::new(move |asked| selecting::select(&views.get(), asked));
     let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
     Router::new()
-        .merge(push::feed::routes(feed, notifier.clone(), Arc::new(selecting::select)))
+        .merge(push::feed::routes(feed, notifier.clone(), select))
         .merge(notifier.routes())
         .merge(resources)
         .merge(callbacks)
@@ -365,6 +368,8 @@ impl Handle {
             current.sources.clone_from(&config.sources);
             current.freshness = config.freshness;
             current.ranking = config.ranking;
+            current.views.clone_from(&config.views);
+            self.inner.page.views().set(config.views.clone());
             self.inner.engine.set_ranking(config.ranking);
             current.oai.clone_from(&config.oai);
             current.daemon.take_over(&config.daemon);

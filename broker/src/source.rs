@@ -8,6 +8,10 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod state;
+
+use std::fmt;
+
 pub use daemon::Token;
 pub use exchange::source::Oai;
 use freshness::schedule::Window;
@@ -16,6 +20,8 @@ use net::client::Credentials;
 use net::tls::ClientFiles;
 use query::Query;
 use url::Url;
+
+use crate::views;
 
 /// Default maximum number of changes in one pull, and of objects of a source.
 pub const RECORDS_MAX: u64 = 50_000_000;
@@ -52,6 +58,34 @@ impl Kind {
     }
 }
 
+/// A part of what a broker has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What a query selects.
+    Query(Query),
+    /// A view of that broker, by name.
+    View(String),
+}
+
+impl Part {
+    /// Returns the parameter of the feed that asks for it.
+    pub fn parameter(&self) -> (&'static str, String) {
+        match self {
+            Self::Query(query) => ("q", query.to_string()),
+            Self::View(name) => (views::FIELD, name.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Query(query) => write!(f, "what {query} selects"),
+            Self::View(name) => write!(f, "its view {name}"),
+        }
+    }
+}
+
 /// One source, as the settings describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
@@ -79,7 +113,7 @@ pub struct Source {
     /// Maximum number of compressed bytes accepted in one pull.
     pub bytes_max: u64,
     /// What is pulled of a broker; `None`: all that it has.
-    pub query: Option<Query>,
+    pub part: Option<Part>,
     /// Whether takedowns from this source hold for the objects of every source. Otherwise only
     /// takedowns by an object's own gatherer hold.
     pub trusted_takedowns: bool,
@@ -120,7 +154,7 @@ impl Source {
             certificate: None,
             records_max: RECORDS_MAX,
             bytes_max: BYTES_MAX,
-            query: None,
+            part: None,
             trusted_takedowns: false,
             window: None,
             interval_min: None,

@@ -243,9 +243,9 @@ pub struct SourceStatus {
     pub url: String,
     /// `gatherer`, `broker`, `oai` or `replica`.
     pub kind: String,
-    /// What is pulled of it; `None`: all that it has.
+    /// What is pulled of it, in words; `None`: all that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub query: Option<String>,
+    pub part: Option<String>,
     /// λ: estimated rate of change, changes per second; `None` before the second pull.
     pub rate_per_second: Option<f64>,
     /// The same rate, changes per day.

@@ -254,8 +254,8 @@ fn public_url(status: &Status) -> String {
 fn push_lines(status: &Status) -> Vec<String> {
     let mut lines = push::status_lines(&status.push);
     for source in &status.sources {
-        if let Some(query) = &source.query {
-            lines.push(format!("of {} is pulled what {query} selects", source.name));
+        if let Some(part) = &source.part {
+            lines.push(format!("of {} is pulled {part}", source.name));
         }
         if let Some(problem) = source.push.as_ref().and_then(|it| it.problem.as_ref()) {
             let name = &source.name;

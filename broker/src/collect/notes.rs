@@ -11,7 +11,7 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::memory::{self, Memory};
 use crate::source::Source;
-use crate::source_state::SourceState;
+use crate::source::state::SourceState;
 
 impl Collector {
     /// Adds sources with the state from their notes. Blocks.

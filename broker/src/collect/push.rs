@@ -17,7 +17,7 @@ use url::Url;
 
 use super::{Collector, CollectorState};
 use crate::source::Source;
-use crate::source_state::SourceState;
+use crate::source::state::SourceState;
 use crate::status::Pushing;
 
 /// Lease of a subscription, seconds (a day).

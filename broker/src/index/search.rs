@@ -21,6 +21,7 @@ use super::{lookup, shown, suggest, telling};
 use crate::answer::{
     Answer, DEPTH_MAX, Facet, Filter, HITS_MAX, Matching, SEARCH_CPU_MAX, SearchRequest, Sort,
 };
+use crate::views;
 
 /// Reason why there is no answer.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ pub(super) fn rank(
             true => asked.box_clone(),
             false => expanded((own, asked.box_clone()), &joined),
         };
-        let narrowed = narrowed(fields, request, ranked, but);
+        let narrowed = narrowed(fields, request, (ranked, but), deadline).map_err(whole)?;
         let (mut found, counts) = find(searcher, &narrowed, request, hits, deadline)?;
         if request.sort == Sort::Relevance {
             let ranked = RANKED_MAX.min(found.len());
@@ -190,6 +191,11 @@ fn suggestion(
         return Ok(None);
     };
     let Ok(query) = query::parse(&text) else { return Ok(None) };
+    // Views are in the scope already.
+    let query = match request.scope.is_empty() {
+        true => query,
+        false => views::split(query).map_or_else(|_fault| request.query.clone(), |it| it.0),
+    };
     let suggested = SearchRequest { query, text, ..request.clone() };
     let counted = SearchRequest {
         limit: 0,
@@ -228,11 +234,15 @@ pub(super) fn warm(searcher: &Searcher, fields: &Fields) -> tantivy::Result<()> 
 fn narrowed(
     fields: &Fields,
     request: &SearchRequest,
-    asked: Box<dyn Engine>,
-    but: Option<Box<dyn Engine>>,
-) -> BooleanQuery {
+    (asked, but): (Box<dyn Engine>, Option<Box<dyn Engine>>),
+    deadline: Deadline,
+) -> Result<BooleanQuery, String> {
     let mut clauses = vec![(Occur::Must, asked)];
     clauses.extend(but.map(|it| (Occur::MustNot, it)));
+    for query in &request.scope {
+        let within = Compiler::new(fields, deadline).query(query)?;
+        clauses.push((Occur::Must, Box::new(ConstScoreQuery::new(within, 0.0))));
+    }
     let mut chosen: BTreeMap<Facet, Vec<&Filter>> = BTreeMap::new();
     for filter in &request.filters {
         chosen.entry(filter.facet).or_default().push(filter);
@@ -259,7 +269,7 @@ fn narrowed(
         let term = Term::from_field_bool(fields.duplicate, true);
         clauses.push((Occur::MustNot, Box::new(TermQuery::new(term, IndexRecordOption::Basic))));
     }
-    BooleanQuery::new(clauses)
+    Ok(BooleanQuery::new(clauses))
 }
 
 /// Returns the first `hits` matching objects, or for a second look some more, and all counts.

@@ -108,7 +108,7 @@ impl SourceState {
             name: self.source.name.clone(),
             url: self.source.url.to_string(),
             kind: self.source.kind.name().to_owned(),
-            query: self.source.query.as_ref().map(ToString::to_string),
+            part: self.source.part.as_ref().map(ToString::to_string),
             rate_per_second: view.rate,
             rate_per_day: view.rate.map(|rate| rate * DAY_SECS),
             elements: view.elements,

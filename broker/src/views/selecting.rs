@@ -1,13 +1,15 @@
-//! Selections of the feed: what a query in a request's parameters selects.
+//! Selections of the feed: what a query or a view in a request's parameters selects.
 //!
 //! Sans-I/O.
 
 use std::sync::Arc;
 
 use collection::feed::Selection;
-use query::{Matcher, Query};
+use query::{Matcher, Node, Query};
 use soif::digest::Md5;
 use url::form_urlencoded;
+
+use super::{FIELD, Views};
 
 /// Version of what a query matches: with another one, consumers take all anew.
 const MATCHING: u32 = 1;
@@ -30,24 +32,35 @@ pub(crate) fn selection(query: &Query) -> Selection {
     Selection { name, takes: Arc::new(move |record| matcher.matches(record).is_some()) }
 }
 
-/// Reads the parameters of a request for the feed. Returns those that the feed knows, and the selection;
+/// Reads the parameters of a request for the feed: `q` and `view`. Returns those that the feed knows, and the selection;
 /// `None`: all is asked for.
 ///
 /// # Errors
 ///
-/// A description of the mistake in the query.
-pub(crate) fn select(parameters: &str) -> Result<Option<(String, Selection)>, String> {
+/// A description of the mistake in the query, or that there is no such view.
+pub(crate) fn select(
+    views: &Views,
+    parameters: &str,
+) -> Result<Option<(String, Selection)>, String> {
     let pairs = form_urlencoded::parse(parameters.as_bytes());
-    let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q");
-    let [(_, text)] = asked.as_slice() else {
-        return if asked.is_empty() {
-            Ok(None)
+    let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q" || it.0 == FIELD);
+    let mut nodes = Vec::new();
+    for (name, text) in &asked {
+        if name == FIELD {
+            // Who pulls a view that is gone must not lose what it has.
+            let view = views.get(text).ok_or_else(|| format!("there is no view {text:?}"))?;
+            nodes.push(view.whole.root.clone());
         } else {
-            Err("there is more than one q".to_owned())
-        };
-    };
+            let (query, scope) = views.scope(&standing(text)?)?;
+            nodes.extend(std::iter::once(query).chain(scope).map(|it| it.root));
+        }
+    }
+    if nodes.is_empty() {
+        return Ok(None);
+    }
+    nodes.retain(|it| *it != Node::All);
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    Ok(Some((rest, selection(&standing(text)?))))
+    Ok(Some((rest, selection(&Query { root: Node::and(nodes) }))))
 }
 
 #[cfg(test)]
@@ -58,6 +71,7 @@ mod tests {
 
     #[test]
     fn a_query_is_taken_out_of_the_parameters() {
+        let select = |parameters: &str| select(&Views::default(), parameters);
         assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
         let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
         assert_eq!(rest, "since=3&epoch=a");
@@ -71,12 +85,9 @@ mod tests {
         let same = select("q=type:PDF++-(draft)").unwrap().unwrap().1;
         let other = select("q=type:PDF").unwrap().unwrap().1;
         assert_eq!((all.name == same.name, all.name == other.name), (true, false));
-        for (wrong, part) in [
-            ("q=a&q=b", "more than one q"),
-            ("q=%28a", "at byte"),
-            ("q=apple~1", "apple~1"),
-            ("q=%2Ba+b", "b only ranks"),
-        ] {
+        for (wrong, part) in
+            [("q=%28a", "at byte"), ("q=apple~1", "apple~1"), ("q=%2Ba+b", "b only ranks")]
+        {
             let said = select(wrong).map(|it| it.is_some()).unwrap_err();
             assert!(said.contains(part), "{wrong}: {said}");
         }

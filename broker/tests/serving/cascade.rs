@@ -1,14 +1,16 @@
 //! Tests of brokers that pull what a query selects at other brokers.
 
-use broker::source::{Kind, Source};
+use broker::config::Config;
+use broker::source::{Kind, Part, Source};
+use broker::views::Views;
 use net::clock;
 
-use crate::common::{Origin, Running, STEP_MAX, config, url_of};
+use crate::common::{Origin, Running, STEP_MAX, client, config, url_of};
 
 /// Returns the source of what a query selects at a broker.
 fn of(broker: &Running, name: &str, query: &str) -> Source {
-    let query = (!query.is_empty()).then(|| query::parse(query).unwrap());
-    Source { kind: Kind::Broker, query, ..Source::gatherer(name, url_of(broker.address)) }
+    let part = (!query.is_empty()).then(|| Part::Query(query::parse(query).unwrap()));
+    Source { kind: Kind::Broker, part, ..Source::gatherer(name, url_of(broker.address)) }
 }
 
 /// Waits until a broker finds so many objects.
@@ -85,12 +87,67 @@ async fn a_source_that_selects_nothing_is_named() {
     let gatherer = Origin::start("00000000000000aa").await;
     gatherer.update(1..=3, "alpha").await;
     let dir = tempfile::tempdir().unwrap();
-    let query = Some(query::parse("alpha").unwrap());
-    let source = Source { kind: Kind::Broker, query, ..gatherer.source("other") };
+    let part = Some(Part::Query(query::parse("alpha").unwrap()));
+    let source = Source { kind: Kind::Broker, part, ..gatherer.source("other") };
     let broker = Running::start(config(dir.path(), vec![source])).await;
     let status = broker.until("refused", |it| it.sources[0].errors.last.is_some()).await;
     let problem = status.sources[0].errors.last.clone().unwrap();
     assert!(problem.contains("parameter q is unknown"), "{problem}");
     assert_eq!(status.objects, 0);
     broker.stop().await;
+}
+
+/// Returns the views of a settings file.
+fn views(lines: &str) -> Views {
+    Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{lines}")).unwrap().views
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    gatherer.update(4..=6, "beta").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |lines: &str| {
+        let config = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
+        Config { views: views(lines), ..config }
+    };
+    let first = "[[view]]\nname = \"letters\"\nquery = \"alpha OR beta\"\n\
+                 [[view]]\nname = \"first\"\nquery = \"alpha\"\nwithin = \"letters\"\n";
+    let a = Running::start(settings(first)).await;
+    finds(&a, "object", 6).await;
+    // What is best of the words is still of the view alone.
+    for (query, count) in [
+        ("view:first", 3),
+        ("view:letters", 6),
+        ("view:first number1 number4", 1),
+        ("view:first beta", 0),
+        ("view:letters -alpha", 3),
+    ] {
+        assert_eq!(a.total(query).await, count, "{query}");
+    }
+    let mut url = url_of(a.address).join("api/search").unwrap();
+    url.query_pairs_mut().append_pair("q", "view:none object");
+    let refused = client().send(net::client::Request::get(url)).await.unwrap();
+    assert_eq!(refused.status, 400);
+    let said = refused.bytes(1 << 20).await.unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("there is no view"), "{said:?}");
+
+    // Another broker pulls it, and follows it when it is defined anew.
+    let part = Some(Part::View("first".to_owned()));
+    let source = Source { kind: Kind::Broker, part, ..Source::gatherer("a", url_of(a.address)) };
+    let b = Running::start(config(&dir.path().join("b"), vec![source])).await;
+    finds(&b, "object", 3).await;
+    assert_eq!(b.source("a").await.part.unwrap(), "its view first");
+    let second = first.replace("\"alpha\"", "\"beta AND NOT number6\"");
+    a.handle.reload(settings(&second)).await.unwrap();
+    finds(&b, "beta", 2).await;
+    finds(&b, "object", 2).await;
+    // One that is gone is a problem, and deletes nothing.
+    a.handle.reload(settings("")).await.unwrap();
+    b.until("refused", |it| it.sources[0].errors.in_a_row > 0).await;
+    assert_eq!(b.total("object").await, 2);
+    for broker in [a, b] {
+        broker.stop().await;
+    }
 }

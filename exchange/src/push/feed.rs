@@ -61,5 +61,5 @@ fn with_parameters(mut request: Request<()>, parameters: &str) -> Request<()> {
 }
 
 fn refusal(fault: &str) -> Response<Body> {
-    (StatusCode::BAD_REQUEST, format!("q: {fault}\n")).into_response()
+    (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response()
 }

@@ -1,0 +1,284 @@
+//! Views: named queries over a broker's records, each perhaps within another one.
+//!
+//! A view is a scope of searches (`view:NAME`), and what other brokers pull (`/feed?view=NAME`).
+//!
+//! Source: TR §8 (topic-specific brokers).
+//!
+//! Sans-I/O.
+
+pub(crate) mod selecting;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use query::{Leaf, Node, Query, Value};
+use settings::Table;
+
+/// The field of a query that names a view.
+pub const FIELD: &str = "view";
+/// Maximum number of views.
+pub const VIEWS_MAX: usize = 10_000;
+/// Maximum number of conditions of a view, with those of the views that it is within.
+const CONDITIONS_MAX: usize = 512;
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// A view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Its name in queries and addresses: small letters, digits, `-` and `_`.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// The view that it is within, by name.
+    pub within: Option<String>,
+    /// What the settings say.
+    pub query: Query,
+    /// What its records match: with the queries of all views that it is within or names.
+    pub whole: Query,
+}
+
+/// The views of a broker. Clones share them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Views(Arc<BTreeMap<String, View>>);
+
+/// The views that count at present.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Present(Arc<RwLock<Views>>);
+
+impl Present {
+    pub(crate) fn get(&self) -> Views {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, views: Views) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = views;
+    }
+}
+
+impl Views {
+    /// Reads all `[[view]]`, and reports their mistakes.
+    pub(crate) fn read(root: &Table<'_>) -> Self {
+        const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
+        let tables = root.tables("view");
+        let mut read: BTreeMap<String, (View, Vec<String>, &Table<'_>)> = BTreeMap::new();
+        for (number, table) in tables.iter().enumerate() {
+            if number == VIEWS_MAX {
+                table.mistake("name", format!("more than {VIEWS_MAX} views"), "less of them");
+                break;
+            }
+            let name = table.required_string("name");
+            let is_plain =
+                |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-_".contains(it);
+            if name.is_empty() || NAME_BYTES_MAX < name.len() || !name.chars().all(is_plain) {
+                let expected = "small letters, digits, - and _";
+                table.mistake("name", format!("{name:?} is no name for a view"), expected);
+                continue;
+            }
+            let (title, within) = (table.string("title"), table.string("within"));
+            let Some(text) =
+                table.require("query", EXPECTED).then(|| table.required_string("query"))
+            else {
+                continue;
+            };
+            let found = query::parse(&text).map_err(|error| error.to_string());
+            let found = found.and_then(|it| it.check_standing().map(|()| it));
+            let (query, mut named) = match found.map(split) {
+                Ok(Ok(split)) => split,
+                Ok(Err(fault)) | Err(fault) => {
+                    table.mistake("query", fault, EXPECTED);
+                    continue;
+                }
+            };
+            named.extend(within.clone());
+            let title = title.unwrap_or_else(|| name.clone());
+            let whole = query.clone();
+            let view = View { name: name.clone(), title, within, query, whole };
+            if read.insert(name.clone(), (view, named, table)).is_some() {
+                table.mistake("name", format!("{name:?} is above, too"), "each view once");
+            }
+        }
+        let names: Vec<String> = read.keys().cloned().collect();
+        let mut views = BTreeMap::new();
+        for name in names {
+            let whole = whole(&read, &name);
+            let Some((view, _, table)) = read.get(&name) else { continue };
+            match whole {
+                Ok(whole) => drop(views.insert(name, View { whole, ..view.clone() })),
+                Err(fault) => table.mistake("query", fault, "views that are there, in no circle"),
+            }
+        }
+        Self(Arc::new(views))
+    }
+
+    /// Returns a view by its name.
+    pub fn get(&self, name: &str) -> Option<&View> {
+        self.0.get(name)
+    }
+
+    /// Returns all views by their names.
+    pub fn all(&self) -> impl Iterator<Item = &View> {
+        self.0.values()
+    }
+
+    /// Takes the views that a query names out of it: returns the rest, and what records of all these views match.
+    ///
+    /// # Errors
+    ///
+    /// A description of the mistake: there is no such view, or it is not joined to the rest by AND.
+    pub fn scope(&self, query: &Query) -> Result<(Query, Vec<Query>), String> {
+        if self.0.is_empty() {
+            return Ok((query.clone(), Vec::new()));
+        }
+        let (rest, names) = split(query.clone())?;
+        let whole = |name: String| match self.get(&name) {
+            Some(view) => Ok(view.whole.clone()),
+            None => Err(format!("there is no view {name:?}")),
+        };
+        Ok((rest, names.into_iter().map(whole).collect::<Result<_, _>>()?))
+    }
+}
+
+/// Takes the names of views out of a query.
+pub(crate) fn split(query: Query) -> Result<(Query, Vec<String>), String> {
+    let is_view =
+        |leaf: &Leaf| leaf.field.as_deref().is_some_and(|it| it.eq_ignore_ascii_case(FIELD));
+    let mut names = Vec::new();
+    let mut take = |node: &Node| match node {
+        Node::Leaf(leaf) if is_view(leaf) => match &leaf.value {
+            Value::Word(name) | Value::Phrase(name) => {
+                names.push(name.to_ascii_lowercase());
+                false
+            }
+            _ => true,
+        },
+        _ => true,
+    };
+    let root = match query.root {
+        Node::And(nodes) => Node::and(nodes.into_iter().filter(&mut take).collect()),
+        Node::Beside(nodes) => Node::beside(nodes.into_iter().filter(&mut take).collect()),
+        other => {
+            if take(&other) {
+                other
+            } else {
+                Node::All
+            }
+        }
+    };
+    let rest = Query { root };
+    let mut within = None;
+    rest.for_each_leaf(&mut |leaf| {
+        if is_view(leaf) {
+            within.get_or_insert_with(|| leaf.to_string());
+        }
+    });
+    match within {
+        Some(leaf) => Err(format!("{leaf} has to stand beside all else, not within it")),
+        None => Ok((rest, names)),
+    }
+}
+
+/// Returns what the records of a view match.
+fn whole(
+    read: &BTreeMap<String, (View, Vec<String>, &Table<'_>)>,
+    first: &str,
+) -> Result<Query, String> {
+    // Each once, in the order in which they are reached.
+    let (mut reached, mut at): (Vec<&str>, usize) = (vec![first], 0);
+    let mut nodes = Vec::new();
+    while let Some(name) = reached.get(at) {
+        let (view, named, _) =
+            read.get(*name).ok_or_else(|| format!("there is no view {name:?}"))?;
+        nodes.push(view.query.root.clone());
+        if CONDITIONS_MAX < nodes.len() {
+            break;
+        }
+        for other in named {
+            if other == first {
+                return Err(format!(
+                    "{first:?} is within {:?}, and that within {first:?}",
+                    view.name
+                ));
+            }
+            if !reached.contains(&other.as_str()) {
+                reached.push(other);
+            }
+        }
+        at += 1;
+    }
+    nodes.retain(|it| *it != Node::All);
+    let (whole, mut conditions) = (Query { root: Node::and(nodes) }, 0);
+    whole.for_each_leaf(&mut |_| conditions += 1);
+    if CONDITIONS_MAX < conditions {
+        return Err(format!(
+            "with the views around it, it has more than {CONDITIONS_MAX} conditions"
+        ));
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Document;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Views, String> {
+        let document = Document::parse(text).unwrap();
+        let views = Views::read(&document.root());
+        let mistakes = document.finish();
+        mistakes
+            .map(|()| views)
+            .map_err(|them| them.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn view(name: &str, more: &str) -> String {
+        format!("[[view]]\nname = {name:?}\n{more}\n")
+    }
+
+    #[test]
+    fn a_view_is_within_others() {
+        let text = view("science", "query = \"subject:science\"\ntitle = \"Science\"")
+            + &view("papers", "query = \"type:PDF\"")
+            + &view("physics", "query = \"view:papers physics\"\nwithin = \"science\"");
+        let views = parsed(&text).unwrap();
+        assert_eq!(views.get("science").unwrap().title, "Science");
+        let whole = views.get("physics").unwrap().whole.to_string();
+        assert_eq!(whole, "physics AND type:PDF AND subject:science");
+        let scope = |text: &str| {
+            let (rest, scope) = views.scope(&query::parse(text).unwrap())?;
+            Ok::<_, String>((rest.to_string(), scope.iter().map(ToString::to_string).collect()))
+        };
+        let both = vec!["type:PDF".to_owned(), "subject:science".to_owned()];
+        assert_eq!(scope("view:papers apple pie View:science"), Ok(("apple pie".to_owned(), both)));
+        assert_eq!(scope("view:papers"), Ok(("*".to_owned(), vec!["type:PDF".to_owned()])));
+        assert!(scope("view:papers OR apple").unwrap_err().contains("view:papers"));
+        assert!(scope("-view:papers").is_err() && scope("view:pa*").is_err());
+        assert!(scope("view:none").unwrap_err().contains("no view \"none\""));
+        assert!(Views::default().scope(&query::parse("view:none").unwrap()).is_ok());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let circle =
+            view("a", "query = \"x\"\nwithin = \"b\"") + &view("b", "query = \"view:a y\"");
+        let many: String = (0..600)
+            .map(|it| view(&format!("v{it}"), &format!("query = \"w{it} view:v{}\"", it + 1)))
+            .collect();
+        for (text, part) in [
+            (view("A b", "query = \"x\""), "is no name for a view"),
+            (view("a", ""), "query"),
+            (view("a", "query = \"(x\""), "at byte"),
+            (view("a", "query = \"x~1\""), "x~1"),
+            (view("a", "query = \"x OR view:b\""), "beside all else"),
+            (view("a", "query = \"view:b\""), "no view \"b\""),
+            (view("a", "query = \"x\"\nwithin = \"a\""), "within"),
+            (view("a", "query = \"x\"") + &view("a", "query = \"y\""), "each view once"),
+            (circle, "in no circle"),
+            (many, "512 conditions"),
+        ] {
+            let said = parsed(&text).unwrap_err();
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}
