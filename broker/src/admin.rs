@@ -6,6 +6,7 @@ pub(crate) mod freshness;
 mod overview;
 pub(crate) mod reload;
 mod takedown;
+pub mod views;
 
 use axum::Router;
 use axum::extract::{Query, State};
@@ -38,6 +39,7 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .route("/verify", post(verify))
         .route("/reload", post(reload::reload))
         .merge(freshness::routes())
+        .merge(views::routes())
         .with_state(handle.clone())
         .merge(exchange::takedown::routes(handle.clone()));
     // The guard is outermost: it refuses a request before any handler sees it.

@@ -127,6 +127,8 @@ pub enum Sort {
     Newest,
     /// The earliest modification first; hits without a date last.
     Oldest,
+    /// The record that was updated last first.
+    Updated,
     /// By title, without regard to case; hits without a title last.
     Title,
     /// Largest first.
@@ -137,8 +139,15 @@ pub enum Sort {
 
 impl Sort {
     /// All orders, as a page's menu lists them.
-    pub const ALL: [Self; 6] =
-        [Self::Relevance, Self::Newest, Self::Oldest, Self::Title, Self::Size, Self::Url];
+    pub const ALL: [Self; 7] = [
+        Self::Relevance,
+        Self::Newest,
+        Self::Oldest,
+        Self::Updated,
+        Self::Title,
+        Self::Size,
+        Self::Url,
+    ];
 
     /// Returns the order's name in a URL: `sort=NAME`.
     pub const fn name(self) -> &'static str {
@@ -146,6 +155,7 @@ impl Sort {
             Self::Relevance => "relevance",
             Self::Newest => "newest",
             Self::Oldest => "oldest",
+            Self::Updated => "updated",
             Self::Title => "title",
             Self::Size => "size",
             Self::Url => "url",

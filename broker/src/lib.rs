@@ -4,7 +4,7 @@
 //! [`server::Server`] is the daemon, [`config::Config`] its settings, [`status::Status`] its
 //! status. All that the crate knows of gatherers is their feed.
 
-mod admin;
+pub mod admin;
 pub mod answer;
 pub mod api;
 mod blocking;

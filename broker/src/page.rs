@@ -4,6 +4,7 @@
 //! Everything works without script, from the keyboard and on a phone. The templates escape all text
 //! of foreign documents: nothing is marked as safe.
 
+pub mod atom;
 pub(crate) mod client;
 mod display_url;
 mod lanes;
@@ -69,6 +70,8 @@ pub struct PageState {
     views: Present,
     /// A cache whose copies of objects are linked.
     object_cache: Option<Arc<Url>>,
+    /// The address of the pages, as others see it.
+    base_url: Option<Arc<Url>>,
     /// The process around a front; `None` in a broker.
     around: Option<Arc<dyn Surroundings>>,
 }
@@ -77,7 +80,8 @@ impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
         let (lanes, views, object_cache) = (Lanes::default(), Present::default(), None);
-        Self { engine, collection, pages, lanes, views, object_cache, around: None }
+        let base_url = None;
+        Self { engine, collection, pages, lanes, views, object_cache, base_url, around: None }
     }
 
     /// Returns how many dear searches there were.
@@ -92,6 +96,11 @@ impl PageState {
     /// Returns the same pages, which link the copies of a cache, if there is one.
     pub(crate) fn with_copies(self, object_cache: Option<Arc<Url>>) -> Self {
         Self { object_cache, ..self }
+    }
+
+    /// Returns the same pages, whose address is `base_url` as others see it.
+    pub(crate) fn at(self, base_url: Option<&Url>) -> Self {
+        Self { base_url: base_url.cloned().map(Arc::new), ..self }
     }
 
     /// Returns the views that count at present.
@@ -215,6 +224,7 @@ pub fn routes(state: PageState) -> Router {
     let router = Router::new()
         .route("/", get(search))
         .route("/object", get(object))
+        .route("/atom", get(atom::atom))
         .route("/api/search", get(api::search))
         .with_state(state);
     pages.frame(router)

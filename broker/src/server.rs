@@ -162,7 +162,8 @@ fn open(
     };
     config.daemon.write_admin_address(admin_addr)?;
     let page = PageState::new(engine.clone(), collection.clone(), pages)
-        .with_copies(config.object_cache.clone());
+        .with_copies(config.object_cache.clone())
+        .at(config.daemon.base_url.as_ref());
     page.views().set(config.views.clone());
     let inner = Inner {
         config: Mutex::new(config),

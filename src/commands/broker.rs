@@ -2,6 +2,7 @@
 
 mod edit;
 mod tune;
+mod view;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,7 +39,8 @@ use crate::{cli, output, process};
 pub(crate) enum BrokerCommand {
     /// Run the broker until SIGTERM or Ctrl-C; SIGHUP reads the settings again.
     Run(File),
-    /// Print every mistake in the settings as FILE:LINE:COL; exit with 1 if there is any.
+    /// Print every mistake in the settings as FILE:LINE:COL; exit with 1 if there is any. Of a running broker, print
+    /// what will go of sources whose query is another one.
     Check(File),
     /// Show the status of a running broker.
     Status(StatusArgs),
@@ -59,6 +61,9 @@ pub(crate) enum BrokerCommand {
         #[command(flatten)]
         args: tune::Tune,
     },
+    /// List, show, try, add and remove views: queries with a name.
+    #[command(subcommand)]
+    View(view::ViewCommand),
     /// Confirm the deletions held back at a source or, without --source, the expiry held back.
     Confirm {
         #[command(flatten)]
@@ -75,12 +80,16 @@ pub(crate) enum BrokerCommand {
 pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
     match command {
         BrokerCommand::Run(File { config }) => serve(&config).await,
-        BrokerCommand::Check(file) => file.check(|path| {
-            let config = load(path)?;
-            config.daemon.check_files()?;
-            let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
-            Ok(shown.try_for_each(ClientFiles::check)?)
-        }),
+        BrokerCommand::Check(file) => {
+            let code = file.check(|path| {
+                let config = load(path)?;
+                config.daemon.check_files()?;
+                let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
+                Ok(shown.try_for_each(ClientFiles::check)?)
+            })?;
+            view::leavings(&file).await?;
+            Ok(code)
+        }
         BrokerCommand::Status(StatusArgs { file, json }) => {
             let admin = admin(&file)?;
             let now_ms = net::clock::now_ms();
@@ -91,6 +100,7 @@ pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
             let answer = admin.post("pull", &[("source", source.as_deref())]).await?;
             admin.print(&answer, json, |answer: &PullAnswer| answer.render(source.as_deref()))
         }
+        BrokerCommand::View(command) => view::run(command).await,
         BrokerCommand::Tune { file, args } => tune::run(&file, &args).await,
         BrokerCommand::Confirm { file, source, json } => {
             let admin = admin(&file)?;

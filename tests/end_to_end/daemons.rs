@@ -1,6 +1,8 @@
 //! Tests of `harvest gatherer` and `harvest broker` as an institution runs them: two processes, two
 //! settings files, signals, status, administration.
 
+mod cascade;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;

@@ -76,6 +76,7 @@ pub(super) struct Fields {
 pub(super) mod name {
     pub(in crate::index) const FACET: &str = "facet";
     pub(in crate::index) const MODIFIED: &str = "modified";
+    pub(in crate::index) const UPDATED: &str = "updated";
     pub(in crate::index) const SIZE: &str = "size";
     pub(in crate::index) const STANDING: &str = "standing";
     pub(in crate::index) const URL_KEY: &str = "url_key";
@@ -166,7 +167,7 @@ pub(super) fn build() -> (Schema, Fields) {
         content: schema.add_text_field(name::CONTENT, STRING | raw_fast.clone()),
         duplicate: schema.add_bool_field(name::DUPLICATE, INDEXED | FAST),
         modified: schema.add_i64_field(name::MODIFIED, FAST),
-        updated: schema.add_i64_field("updated", FAST),
+        updated: schema.add_i64_field(name::UPDATED, FAST),
         year: schema.add_i64_field("year", FAST),
         size: schema.add_i64_field(name::SIZE, FAST),
         standing: schema.add_u64_field(name::STANDING, FAST),

@@ -298,6 +298,7 @@ fn find(
         }
         Sort::Newest => ordered(searcher, query, tally, by_number(name::MODIFIED, desc), deadline),
         Sort::Oldest => ordered(searcher, query, tally, by_number(name::MODIFIED, asc), deadline),
+        Sort::Updated => ordered(searcher, query, tally, by_number(name::UPDATED, desc), deadline),
         Sort::Size => ordered(searcher, query, tally, by_number(name::SIZE, desc), deadline),
         Sort::Title => ordered(searcher, query, tally, by_text(name::TITLE_KEY), deadline),
         Sort::Url => ordered(searcher, query, tally, by_text(name::URL_KEY), deadline),

@@ -8,7 +8,7 @@
 //! | `feedback` | whether the query is expanded by what its best hits are about | `false`, or that of the settings |
 //! | `limit` | hits in one answer, 0 to [`HITS_MAX`]; a page shows at most [`PAGE_HITS_MAX`] | 10 |
 //! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
-//! | `sort` | `relevance`, `newest`, `oldest`, `title`, `size`, `url` | `relevance` |
+//! | `sort` | `relevance`, `newest`, `oldest`, `updated`, `title`, `size`, `url` | `relevance` |
 //! | `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
 //! | `duplicates` | `true`: objects with the same content are hits of their own | `false` |
 //! | `facets`, `snippets` | `false`: the answer has none, and comes sooner | `true` |

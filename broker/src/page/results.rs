@@ -383,6 +383,7 @@ fn shown_sort(sort: Sort, chosen: Sort) -> SortShown {
         Sort::Relevance => "Relevance",
         Sort::Newest => "Newest first",
         Sort::Oldest => "Oldest first",
+        Sort::Updated => "Newest here first",
         Sort::Title => "Title",
         Sort::Size => "Largest first",
         Sort::Url => "Address",

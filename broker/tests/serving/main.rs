@@ -9,6 +9,7 @@ mod api;
 mod cascade;
 mod closing;
 mod collect;
+mod feeds;
 mod followers;
 mod freshness_page;
 mod graph;

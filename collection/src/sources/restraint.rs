@@ -11,6 +11,7 @@
 //! counted, too, and beyond the same limits it waits for a confirmation.
 
 use net::clock;
+use soif::Record;
 
 use crate::change::{Batch, Note, Oid, Stamp};
 use crate::collection::Collection;
@@ -67,6 +68,29 @@ impl Collection {
         let value = self.inner.read_keys(|keys| keys.note(&Holders::note_key(oid)))?;
         let holders = value.and_then(|it| Holders::decode(&it)).unwrap_or_default();
         Ok(holders.list.iter().any(|it| it.source == source))
+    }
+
+    /// Returns how many objects `source` holds, and of how many of them `takes` takes the record. Takes as long as
+    /// reading all of them.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read, or is closed.
+    pub fn count_held(
+        &self,
+        source: &str,
+        takes: impl Fn(&Record) -> bool,
+    ) -> Result<(u64, u64), Error> {
+        let ((mut held, mut taken), mut from) = ((0, 0), Some(vec![HOLDERS]));
+        while let Some(begin) = from.take() {
+            let part = self.inner.held(source, None, &begin)?;
+            held += part.oids.len() as u64;
+            for oid in &part.oids {
+                taken += u64::from(self.get(oid)?.is_some_and(|it| takes(&it.record)));
+            }
+            from = part.next;
+        }
+        Ok((held, taken))
     }
 
     /// Records how many objects `source` holds at the beginning of a snapshot. If the snapshot

@@ -1,4 +1,4 @@
-//! What a record must have so that a query can match it: keys, which are hashes of stems and of names, and words
+//! Needed by a query of a record, so that it can match it: keys, which are hashes of stems and of names, and words
 //! that fit patterns.
 //!
 //! A query needs at least one of some keys and patterns, or nothing in particular. Whatever matches has one; what has one need

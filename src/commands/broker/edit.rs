@@ -1,10 +1,10 @@
-//! The editor of `[freshness]` in a settings file. All else stays: comments, order and spacing.
+//! The editor of `[freshness]` and `[[view]]` in a settings file. All else stays: comments, order and spacing.
 //!
 //! Sans-I/O.
 
 use anyhow::Context as _;
 use broker::config::Config;
-use toml_edit::{Decor, DocumentMut, Item, Table, TableLike, Value, value};
+use toml_edit::{ArrayOfTables, Decor, DocumentMut, Item, Table, TableLike, Value, value};
 
 /// Keys for the aim of a policy. Different policies use different keys; a file has one of them.
 const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
@@ -24,8 +24,10 @@ pub(super) struct Choice {
 /// Returns the settings in `text` with another policy. Fails if the text is no TOML, `[freshness]`
 /// is no table, or the new settings have mistakes: the caller then writes nothing.
 pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
-    let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
-    let mut document: DocumentMut = body.parse()?;
+    edited(text, |document| set_policy(document, choice))
+}
+
+fn set_policy(document: &mut DocumentMut, choice: &Choice) -> anyhow::Result<()> {
     let table = document.entry("freshness").or_insert_with(|| Item::Table(Table::new()));
     let table = table.as_table_like_mut().context("\"freshness\" is no table")?;
     set(table, "policy", choice.policy.clone().into());
@@ -42,6 +44,61 @@ pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String>
             table.remove(key);
         }
     }
+    Ok(())
+}
+
+/// A view for the settings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewView<'a> {
+    pub(super) name: &'a str,
+    pub(super) query: &'a str,
+    pub(super) title: Option<&'a str>,
+    pub(super) within: Option<&'a str>,
+}
+
+/// Returns the settings in `text` with one more view. Fails as [`with_policy`] does.
+pub(super) fn with_view(text: &str, view: &NewView<'_>) -> anyhow::Result<String> {
+    edited(text, |document| {
+        let views =
+            document.entry("view").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+        let views = views.as_array_of_tables_mut().context("\"view\" is no list of [[view]]")?;
+        let mut table = Table::new();
+        let fields = [
+            ("name", Some(view.name)),
+            ("title", view.title),
+            ("query", Some(view.query)),
+            ("within", view.within),
+        ];
+        for (key, text) in fields.into_iter().filter_map(|(key, text)| Some((key, text?))) {
+            table.insert(key, value(text));
+        }
+        views.push(table);
+        Ok(())
+    })
+}
+
+/// Returns the settings in `text` without a view. Fails as [`with_policy`] does, or if there is none.
+pub(super) fn without_view(text: &str, name: &str) -> anyhow::Result<String> {
+    edited(text, |document| {
+        let views = document.get_mut("view").and_then(Item::as_array_of_tables_mut);
+        let views = views.context("there is no view")?;
+        let before = views.len();
+        views.retain(|it| it.get("name").and_then(Item::as_str) != Some(name));
+        if views.len() == before {
+            anyhow::bail!("there is no view {name:?}");
+        }
+        Ok(())
+    })
+}
+
+/// Returns the settings in `text` after an edit.
+fn edited(
+    text: &str,
+    edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>,
+) -> anyhow::Result<String> {
+    let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
+    let mut document: DocumentMut = body.parse()?;
+    edit(&mut document)?;
     let edited = document.to_string();
     // A file with the line ends of another system keeps them.
     let edited = if body.contains("\r\n") { edited.replace('\n', "\r\n") } else { edited };
@@ -100,6 +157,26 @@ mod tests {
     fn check(before: &str, choice: &Choice, after: &str) {
         let edited = with_policy(&format!("{HEAD}{before}"), choice).unwrap();
         assert_eq!(edited, format!("{HEAD}{after}"));
+    }
+
+    #[test]
+    fn views_come_and_go() {
+        let view = |name, within| NewView { name, query: "type:PDF", title: None, within };
+        let source = "[[source]]\nurl = \"http://h/\"\n";
+        let one = with_view(&format!("{HEAD}{source}"), &view("papers", None)).unwrap();
+        let added = "\n[[view]]\nname = \"papers\"\nquery = \"type:PDF\"\n";
+        assert_eq!(one, format!("{HEAD}{source}{added}"));
+        let two = with_view(&one, &view("physics", Some("papers"))).unwrap();
+        assert!(two.ends_with("query = \"type:PDF\"\nwithin = \"papers\"\n"), "{two}");
+        assert_eq!(without_view(&two, "physics").unwrap(), one);
+        for refused in [
+            with_view(&one, &view("papers", None)),
+            with_view(&one, &view("A b", None)),
+            without_view(&two, "papers"),
+            without_view(&two, "none"),
+        ] {
+            assert!(refused.is_err(), "{refused:?}");
+        }
     }
 
     #[test]

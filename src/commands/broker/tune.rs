@@ -124,7 +124,7 @@ pub(super) async fn run(file: &File, args: &Tune) -> anyhow::Result<ExitCode> {
 }
 
 /// Checks that the answering broker reads these settings, and that commands to it are allowed.
-async fn check_reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
+pub(super) async fn check_reads(admin: &Admin, file: &Path) -> anyhow::Result<()> {
     admin.may_command()?;
     let status: Status = serde_json::from_slice(&admin.get("status").await?)?;
     let own = fs::canonicalize(file)?;
@@ -243,7 +243,7 @@ fn render(answer: &Answer) -> String {
 }
 
 /// Replaces the text of a settings file, whole or not at all; owner and permissions stay.
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     // A symbolic link stays, and its target is replaced.
     let path = fs::canonicalize(path)?;
     let failed = || format!("{} cannot be changed", path.display());

@@ -1,0 +1,191 @@
+//! `harvest broker view`: the views of a running broker, and those in its settings file.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use broker::admin::views::{Tried, ViewStatus};
+use broker::source::Part;
+use broker::status::Status;
+
+use super::{edit, tune};
+use crate::output;
+use crate::settings::File;
+
+/// What is done with views.
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = "Examples:
+  harvest broker view list -c broker.toml
+  harvest broker view try -c broker.toml 'type:PDF AND subject:physics'
+  harvest broker view add -c broker.toml physics 'subject:physics' --title Physics
+  harvest broker view remove -c broker.toml physics")]
+pub(crate) enum ViewCommand {
+    /// List the views of a running broker, each with the number of its objects.
+    List {
+        #[command(flatten)]
+        file: File,
+        /// Print the broker's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a view: its query, those of the views around it, and some of its objects.
+    Show {
+        #[command(flatten)]
+        file: File,
+        /// The view's name.
+        name: String,
+    },
+    /// Show what a query would have: how many objects, and some of them.
+    Try {
+        #[command(flatten)]
+        file: File,
+        /// The query.
+        query: String,
+        /// A source: also how many of its objects would go if only this were pulled of it.
+        #[arg(long)]
+        source: Option<String>,
+        /// Print the broker's answer as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a view into the settings file, and have the broker read it.
+    Add {
+        #[command(flatten)]
+        file: File,
+        /// The view's name: small letters, digits, - and _.
+        name: String,
+        /// Its query.
+        query: String,
+        /// Its name for people.
+        #[arg(long)]
+        title: Option<String>,
+        /// The view that it is within.
+        #[arg(long)]
+        within: Option<String>,
+    },
+    /// Remove a view from the settings file, and have the broker read it.
+    Remove {
+        #[command(flatten)]
+        file: File,
+        /// The view's name.
+        name: String,
+    },
+}
+
+pub(super) async fn run(command: ViewCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ViewCommand::List { file, json } => {
+            let admin = super::admin(&file)?;
+            admin.print(&admin.get("views").await?, json, |views: &Vec<ViewStatus>| list(views))
+        }
+        ViewCommand::Show { file, name } => {
+            let admin = super::admin(&file)?;
+            let views: Vec<ViewStatus> = serde_json::from_slice(&admin.get("views").await?)?;
+            let view = views.iter().find(|it| it.name == name);
+            let view = view.with_context(|| {
+                format!("there is no view {name:?}; `harvest broker view list` names them")
+            })?;
+            output::line(&format!("{} ({})\nquery  {}", view.name, view.title, view.query))?;
+            let answer = admin.get(&path(&format!("view:{name}"), None)).await?;
+            admin.print(&answer, false, tried)
+        }
+        ViewCommand::Try { file, query, source, json } => {
+            let admin = super::admin(&file)?;
+            let answer = admin.get(&path(&query, source.as_deref())).await?;
+            admin.print(&answer, json, tried)
+        }
+        ViewCommand::Add { file, name, query, title, within } => {
+            let view = edit::NewView {
+                name: &name,
+                query: &query,
+                title: title.as_deref(),
+                within: within.as_deref(),
+            };
+            change(&file, |text| edit::with_view(text, &view)).await
+        }
+        ViewCommand::Remove { file, name } => {
+            change(&file, |text| edit::without_view(text, &name)).await
+        }
+    }
+}
+
+/// Returns the path that tries a query.
+pub(super) fn path(query: &str, source: Option<&str>) -> String {
+    let page = String::from("views/try?");
+    let begin = page.len();
+    let mut asked = url::form_urlencoded::Serializer::for_suffix(page, begin);
+    asked.append_pair("q", query).extend_pairs(source.map(|it| ("source", it)));
+    asked.finish()
+}
+
+/// Prints what would go of each source of which another part is to be pulled than a running broker pulls.
+pub(super) async fn leavings(file: &File) -> anyhow::Result<()> {
+    let (config, admin) = (super::load(&file.config)?, super::admin(file)?);
+    // The settings may be of a broker that does not run.
+    let Ok(answer) = admin.get("status").await else { return Ok(()) };
+    let status: Status = serde_json::from_slice(&answer)?;
+    for source in &config.sources {
+        let Some(Part::Query(query)) = &source.part else { continue };
+        let now = status.sources.iter().find(|it| it.name == source.name);
+        let then = source.part.as_ref().map(ToString::to_string);
+        if now.is_none_or(|it| it.part == then) {
+            continue;
+        }
+        let answer = admin.get(&path(&query.to_string(), Some(&source.name))).await?;
+        let Tried { source: Some(it), .. } = serde_json::from_slice(&answer)? else { continue };
+        let of = output::counted(it.of, "object");
+        output::line(&format!(
+            "source {}: another query: {} of its {of} here will go",
+            source.name, it.leaving
+        ))?;
+    }
+    Ok(())
+}
+
+/// Writes the edited settings, and has the broker read them if it runs.
+async fn change(
+    file: &File,
+    edited: impl FnOnce(&str) -> anyhow::Result<String>,
+) -> anyhow::Result<ExitCode> {
+    let path: &Path = &file.config;
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let edited = edited(&text).with_context(|| format!("{shown} stays as it is"))?;
+    let admin = super::admin(file)?;
+    tune::check_reads(&admin, path).await?;
+    tune::replace(path, &edited)?;
+    if let Err(error) = admin.post("reload", &[]).await {
+        bail!(
+            "{shown} is changed, but the broker has not read it: send it SIGHUP, or restart it: {error:#}"
+        );
+    }
+    output::line(&format!("{shown} is changed, and taken over"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(views: &[ViewStatus]) -> String {
+    if views.is_empty() {
+        return "no views; `harvest broker view add` makes one".to_owned();
+    }
+    let mut table = output::table(["view", "objects", "within", "query"]);
+    for view in views {
+        let within = view.within.as_deref().unwrap_or_default();
+        let objects = indicatif::HumanCount(view.objects).to_string();
+        table.add_row([&view.name, &objects, within, &view.query]);
+    }
+    table.to_string()
+}
+
+fn tried(tried: &Tried) -> String {
+    let mut text = format!("{} match {}", output::counted(tried.objects, "object"), tried.query);
+    for sample in &tried.samples {
+        let _ = write!(text, "\n  {}\n    {}", sample.title, sample.url);
+    }
+    if let Some(it) = &tried.source {
+        let _ =
+            write!(text, "\n{} of {} here would go", it.leaving, output::counted(it.of, "object"));
+    }
+    text
+}
