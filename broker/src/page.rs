@@ -39,7 +39,7 @@ use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::snippet::excerpt;
-use crate::views::Present;
+use crate::views::membership::Present;
 use client::{Client, later};
 pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
@@ -101,6 +101,11 @@ impl PageState {
     /// Returns the same pages, whose address is `base_url` as others see it.
     pub(crate) fn at(self, base_url: Option<&Url>) -> Self {
         Self { base_url: base_url.cloned().map(Arc::new), ..self }
+    }
+
+    /// Returns the same pages, whose searches are within these views if they name them.
+    pub(crate) fn with_views(self, views: Present) -> Self {
+        Self { views, ..self }
     }
 
     /// Returns the views that count at present.

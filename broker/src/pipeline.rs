@@ -17,6 +17,7 @@ use crate::collect::Collector;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::indexer::Indexer;
+use crate::views::membership::Membership;
 
 /// Time that requests in progress have to finish after the shutdown starts.
 pub(crate) const REQUESTS_DRAIN: Duration = Duration::from_millis(1_000);
@@ -59,6 +60,7 @@ pub(crate) struct Stages {
     pub(crate) collector: Collector,
     pub(crate) catalog: Catalog,
     pub(crate) indexer: Indexer,
+    pub(crate) membership: Membership,
     pub(crate) notifier: Notifier,
     pub(crate) repository: Repository,
 }
@@ -78,7 +80,7 @@ pub(crate) async fn run<F>(
 where
     F: Future<Output = Result<(), daemon::Error>> + Send + 'static,
 {
-    let Stages { collector, catalog, indexer, notifier, repository } = stages;
+    let Stages { collector, catalog, indexer, membership, notifier, repository } = stages;
     // Started by the caller's shutdown, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
@@ -102,6 +104,12 @@ where
     let until = stop.clone();
     running.spawn(async move {
         indexer.run(until).await;
+        Ok(())
+    });
+    // collection → views. Each commit is percolated.
+    let until = stop.clone();
+    running.spawn(async move {
+        membership.run(until).await;
         Ok(())
     });
     // collection → subscribers. Each commit is announced to them.

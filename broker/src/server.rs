@@ -36,6 +36,7 @@ use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
 use crate::status::{Expected, Status};
+use crate::views::membership::{Membership, Present};
 use crate::views::selecting;
 
 /// Folder of the collection in the data directory.
@@ -148,10 +149,13 @@ fn open(
         collector.listen(base, keys);
     }
     let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
+    let views = Present::default();
+    views.set(config.views.clone());
     let stages = Stages {
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
+        membership: Membership::new(collection.clone(), views.clone()),
         notifier: Notifier::open(data, base_url, settings, collection.clone(), &control)?,
         repository: exchange::repository::Repository::new(
             collection.clone(),
@@ -163,8 +167,8 @@ fn open(
     config.daemon.write_admin_address(admin_addr)?;
     let page = PageState::new(engine.clone(), collection.clone(), pages)
         .with_copies(config.object_cache.clone())
+        .with_views(views)
         .at(config.daemon.base_url.as_ref());
-    page.views().set(config.views.clone());
     let inner = Inner {
         config: Mutex::new(config),
         turn: tokio::sync::Mutex::default(),
@@ -223,8 +227,9 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let views = inner.page.views().clone();
-    let select: push::feed::Select = Arc::new(move |asked| selecting::select(&views.get(), asked));
+    let (views, membership) = (inner.page.views().clone(), inner.stages.membership.clone());
+    let select: push::feed::Select =
+        Arc::new(move |asked| selecting::select((&views.get(), Some(&membership)), asked));
     let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();

@@ -6,10 +6,11 @@
 //!
 //! Sans-I/O.
 
+pub(crate) mod membership;
 pub(crate) mod selecting;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use query::{Leaf, Node, Query, Value};
 use settings::Table;
@@ -41,20 +42,6 @@ pub struct View {
 /// The views of a broker. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Views(Arc<BTreeMap<String, View>>);
-
-/// The views that count at present.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Present(Arc<RwLock<Views>>);
-
-impl Present {
-    pub(crate) fn get(&self) -> Views {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn set(&self, views: Views) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = views;
-    }
-}
 
 impl Views {
     /// Reads all `[[view]]`, and reports their mistakes.

@@ -14,7 +14,6 @@ use crate::change::Stamp;
 use crate::collection::index::Slot;
 use crate::collection::{Collection, Inner};
 use crate::error::Error;
-use crate::feed::selection;
 use crate::heal::verify;
 use crate::keys::Keys;
 use crate::keys::live_set::LiveSet;
@@ -26,6 +25,9 @@ use crate::recover::{self, Mode};
 use crate::report::Recovery;
 use crate::suppressed::{self, Suppressed};
 use crate::takedown::Recheck;
+
+/// Folder of the files in which selected changes are, in the collection's.
+pub(crate) const SELECTED: &str = "selected";
 
 impl Collection {
     /// Opens the collection in `dir`, or makes it if there is none; repairs the effects of a crash.
@@ -152,7 +154,7 @@ fn clear(disk: &Disk, (dir, home): (&Path, &Path), mode: Mode) -> Result<(), Err
         return Ok(());
     }
     // A feed of selections.
-    let selected = selection::folder(dir);
+    let selected = dir.join(SELECTED);
     let removed = disk.remove_tree(&selected);
     removed.map_err(|error| Error::io("cannot remove", &selected, error))
 }

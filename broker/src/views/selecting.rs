@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use collection::feed::Selection;
 use query::{Matcher, Node, Query};
+use soif::Record;
 use soif::digest::Md5;
 use url::form_urlencoded;
 
+use super::membership::Membership;
 use super::{FIELD, Views};
 
 /// Version of what a query matches: with another one, consumers take all anew.
@@ -25,11 +27,16 @@ pub(crate) fn standing(text: &str) -> Result<Query, String> {
     Ok(query)
 }
 
+/// Returns the name of what a query selects.
+pub(crate) fn name_of(query: &Query) -> String {
+    Md5::of(format!("{MATCHING} {query}").as_bytes()).to_string()
+}
+
 /// Returns what a query selects.
 pub(crate) fn selection(query: &Query) -> Selection {
-    let matcher = Matcher::new(query);
-    let name = Md5::of(format!("{MATCHING} {query}").as_bytes()).to_string();
-    Selection { name, takes: Arc::new(move |record| matcher.matches(record).is_some()) }
+    let (matcher, name) = (Matcher::new(query), name_of(query));
+    let takes = Arc::new(move |record: &Record| matcher.matches(record).is_some());
+    Selection { name, takes, leavers: None }
 }
 
 /// Reads the parameters of a request for the feed: `q` and `view`. Returns those that the feed knows, and the selection;
@@ -39,7 +46,7 @@ pub(crate) fn selection(query: &Query) -> Selection {
 ///
 /// A description of the mistake in the query, or that there is no such view.
 pub(crate) fn select(
-    views: &Views,
+    (views, membership): (&Views, Option<&Membership>),
     parameters: &str,
 ) -> Result<Option<(String, Selection)>, String> {
     let pairs = form_urlencoded::parse(parameters.as_bytes());
@@ -60,18 +67,23 @@ pub(crate) fn select(
     }
     nodes.retain(|it| *it != Node::All);
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    Ok(Some((rest, selection(&Query { root: Node::and(nodes) }))))
+    let mut selection = selection(&Query { root: Node::and(nodes) });
+    // Of a view alone it is kept who leaves it.
+    if let ([(name, view)], Some(membership)) = (asked.as_slice(), membership)
+        && name == FIELD
+    {
+        selection.leavers = Some(membership.leavers(view));
+    }
+    Ok(Some((rest, selection)))
 }
 
 #[cfg(test)]
 mod tests {
-    use soif::Record;
-
     use super::*;
 
     #[test]
     fn a_query_is_taken_out_of_the_parameters() {
-        let select = |parameters: &str| select(&Views::default(), parameters);
+        let select = |parameters: &str| select((&Views::default(), None), parameters);
         assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
         let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
         assert_eq!(rest, "since=3&epoch=a");

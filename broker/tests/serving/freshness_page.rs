@@ -38,7 +38,7 @@ impl TestBroker {
         for origin in [&one, &other] {
             origin.update(0..100, "start").await;
         }
-        let broker = Running::start(config).await;
+        let broker = Box::pin(Running::start(config)).await;
         let known = |it: &broker::status::Status| {
             it.sources.iter().filter(|it| it.rate_per_second.is_some()).count() == 2
         };

@@ -13,8 +13,8 @@
 
 mod making;
 
+use std::collections::HashSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use tokio::time::timeout;
 use super::request::{Query, Refusal, negotiate, purged};
 use super::snapshot::{Snapshot, Snapshots};
 use super::{FeedServer, Instance, redirect};
-use crate::change::{Epoch, Version};
+use crate::change::{Epoch, Oid, Version};
 use crate::error::Error;
 use crate::log::holes::Holes;
 use crate::log::served;
@@ -56,6 +56,23 @@ pub struct Selection {
     pub name: String,
     /// Whether a record belongs to it; always the same for the same record.
     pub takes: Arc<dyn Fn(&Record) -> bool + Send + Sync>,
+    /// Who has left it, if somebody keeps that: a delta names these alone, and not all that do not belong to it.
+    pub leavers: Option<Leavers>,
+}
+
+/// Those that have left a selection.
+#[derive(Clone)]
+pub struct Leavers {
+    /// Returns the version up to which they are known; `None`: just not.
+    pub reached: Arc<dyn Fn() -> Option<Version> + Send + Sync>,
+    /// Returns those that left after a serial, up to another one; `None`: they are not known of that time.
+    pub left: Arc<dyn Fn(u64, u64) -> Option<HashSet<Oid>> + Send + Sync>,
+}
+
+impl fmt::Debug for Leavers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leavers").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Selection {
@@ -239,6 +256,12 @@ impl FeedServer {
         if !view.continues_from(have) {
             return Ok(None);
         }
+        // Later changes are for the next request.
+        let kept = selection.leavers.as_ref().and_then(|it| (it.reached)());
+        let kept = kept.filter(|it| it.epoch == have.epoch && have.serial <= it.serial);
+        if let Some(kept) = kept {
+            view.version.serial = view.version.serial.min(kept.serial);
+        }
         let mut missing = view.holes();
         match missing.after(have.serial) {
             None => missing = Holes::default(),
@@ -334,11 +357,6 @@ impl FeedServer {
             crate::wire::joined(spawn_blocking(make)).await
         }))
     }
-}
-
-/// Returns the folder of the files in which selected changes are, of a collection's folder.
-pub(crate) fn folder(dir: &Path) -> PathBuf {
-    dir.join("selected")
 }
 
 /// Returns the answer to a request whose answer is still being made.

@@ -2,11 +2,12 @@
 //!
 //! A change that another one has replaced since is left out: that one is in this answer, or will be in the next.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use net::shutdown::Shutdown;
 
-use super::{Made, Selection, folder};
+use super::{Made, Selection};
 use crate::change::{Change, Oid, Scanned};
 use crate::collection::Inner;
 use crate::error::Error;
@@ -16,6 +17,7 @@ use crate::log::{SegmentRange, View};
 use crate::member::content::Drafter;
 use crate::member::pack::{self, Packed};
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
+use crate::open::SELECTED;
 
 /// Compression level: they are sent many times, or once and far.
 const LEVEL: u32 = 6;
@@ -33,6 +35,8 @@ pub(super) struct Making<'a> {
     /// The last serial written so far.
     base: u64,
     is_snapshot: bool,
+    /// Those that have left; `None`: that is not known.
+    left: Option<HashSet<Oid>>,
     objects: u64,
     output: Option<Arc<Segment>>,
     end: u64,
@@ -56,6 +60,7 @@ impl<'a> Making<'a> {
             commit: 0,
             base: 0,
             is_snapshot: false,
+            left: None,
             objects: 0,
             output: None,
             end: 0,
@@ -69,6 +74,11 @@ impl<'a> Making<'a> {
     /// The log cannot be read, or the answer not be written.
     pub(super) fn of(mut self, mut view: View, since: u64, missing: Holes) -> Result<Made, Error> {
         (self.base, self.is_snapshot) = (since, since == 0);
+        if let Some(leavers) = &self.selection.leavers
+            && (leavers.reached)().is_some_and(|it| view.version <= it)
+        {
+            self.left = (leavers.left)(since, view.version.serial);
+        }
         let damaged = view.damaged_members();
         for part in view.parts_without(since, &damaged) {
             self.part(&part, since)?;
@@ -114,11 +124,14 @@ impl<'a> Making<'a> {
                         self.objects += 1;
                         Change::Update(record)
                     }
-                    Some(false) if !self.is_snapshot => Change::Delete(oid),
+                    Some(false) if !self.is_snapshot && self.has_left(&oid) => Change::Delete(oid),
                     _ => return Ok(()),
                 }
             }
             Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
+                return Ok(());
+            }
+            Change::Delete(ref oid) | Change::Withdraw(ref oid, _) if !self.has_left(oid) => {
                 return Ok(());
             }
             other => other,
@@ -130,6 +143,11 @@ impl<'a> Making<'a> {
             reason,
         })?;
         self.flush(DRAFTS_MAX)
+    }
+
+    /// Returns whether an object that is not selected may have been.
+    fn has_left(&self, oid: &Oid) -> bool {
+        self.left.as_ref().is_none_or(|it| it.contains(oid))
     }
 
     /// Writes the complete drafts if there are at least `least`.
@@ -167,7 +185,7 @@ impl<'a> Making<'a> {
         if let Some(segment) = &self.output {
             return Ok(Arc::clone(segment));
         }
-        let (disk, dir) = (&self.inner.log.disk, folder(&self.inner.dir));
+        let (disk, dir) = (&self.inner.log.disk, self.inner.dir.join(SELECTED));
         let made = disk.make_directories(&dir, None);
         made.map_err(|error| Error::io("cannot create", &dir, error))?;
         let number = getrandom::u64().unwrap_or(self.base);
