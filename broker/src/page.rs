@@ -5,6 +5,7 @@
 //! of foreign documents: nothing is marked as safe.
 
 pub mod atom;
+mod browse;
 pub(crate) mod client;
 mod display_url;
 mod lanes;
@@ -39,7 +40,7 @@ use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::snippet::excerpt;
-use crate::views::membership::Present;
+use crate::views::membership::{Membership, Present};
 use client::{Client, later};
 pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
@@ -54,6 +55,7 @@ pub use surroundings::Surroundings;
 pub const TEMPLATES: &[Source] = &[
     Source { name: "parts.html", text: include_str!("../templates/parts.html") },
     Source { name: "search.html", text: include_str!("../templates/search.html") },
+    Source { name: "views.html", text: include_str!("../templates/views.html") },
     Source { name: "object.html", text: include_str!("../templates/object.html") },
 ];
 
@@ -68,6 +70,8 @@ pub struct PageState {
     pages: Pages,
     lanes: Lanes,
     views: Present,
+    /// What each view has; `None`: that is not kept.
+    membership: Option<Membership>,
     /// A cache whose copies of objects are linked.
     object_cache: Option<Arc<Url>>,
     /// The address of the pages, as others see it.
@@ -80,8 +84,8 @@ impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
         let (lanes, views, object_cache) = (Lanes::default(), Present::default(), None);
-        let base_url = None;
-        Self { engine, collection, pages, lanes, views, object_cache, base_url, around: None }
+        let (membership, base_url, around) = (None, None, None);
+        Self { engine, collection, pages, lanes, views, membership, object_cache, base_url, around }
     }
 
     /// Returns how many dear searches there were.
@@ -104,8 +108,8 @@ impl PageState {
     }
 
     /// Returns the same pages, whose searches are within these views if they name them.
-    pub(crate) fn with_views(self, views: Present) -> Self {
-        Self { views, ..self }
+    pub(crate) fn with_views(self, views: Present, membership: Membership) -> Self {
+        Self { views, membership: Some(membership), ..self }
     }
 
     /// Returns the views that count at present.
@@ -230,6 +234,7 @@ pub fn routes(state: PageState) -> Router {
         .route("/", get(search))
         .route("/object", get(object))
         .route("/atom", get(atom::atom))
+        .route("/views", get(browse::browse))
         .route("/api/search", get(api::search))
         .with_state(state);
     pages.frame(router)
@@ -349,9 +354,10 @@ fn opening(mut response: Response, address: Option<&str>) -> Response {
 /// Counts the objects and sources; returns zeros on an error, since the page works without them.
 async fn home(state: &PageState) -> Home {
     let collection = state.collection.clone();
+    let has_views = state.views.get().all().next().is_some();
     let count = move || {
         let sources = collection.sources().map_or(0, |sources| sources.len());
-        Home { objects: collection.len(), sources }
+        Home { objects: collection.len(), sources, has_views }
     };
     tokio::task::spawn_blocking(count).await.unwrap_or_default()
 }

@@ -167,7 +167,7 @@ fn open(
     config.daemon.write_admin_address(admin_addr)?;
     let page = PageState::new(engine.clone(), collection.clone(), pages)
         .with_copies(config.object_cache.clone())
-        .with_views(views)
+        .with_views(views, stages.membership.clone())
         .at(config.daemon.base_url.as_ref());
     let inner = Inner {
         config: Mutex::new(config),

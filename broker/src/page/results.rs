@@ -44,6 +44,8 @@ pub(crate) struct SearchPage {
 pub(crate) struct Home {
     pub(crate) objects: u64,
     pub(crate) sources: usize,
+    /// Whether there are views to browse.
+    pub(crate) has_views: bool,
 }
 
 #[derive(Debug, Serialize)]

@@ -92,7 +92,12 @@ fn body_of(html: &str) -> String {
 
 #[test]
 fn the_empty_page() {
-    insta::assert_snapshot!(render("", None, None, Home { objects: 12_480, sources: 2 }));
+    insta::assert_snapshot!(render(
+        "",
+        None,
+        None,
+        Home { objects: 12_480, sources: 2, has_views: false }
+    ));
 }
 
 #[test]

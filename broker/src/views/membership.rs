@@ -8,7 +8,7 @@
 //! Source: ours; the cursor is that of docs/collection.md.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::feed::Leavers;
@@ -96,13 +96,15 @@ struct Keeping {
     reached: watch::Sender<Option<Version>>,
     /// The horizon up to which it was forgotten who left.
     forgotten: Mutex<u64>,
+    /// The number of objects of each view, once they have been counted.
+    counts: Mutex<Option<BTreeMap<String, u64>>>,
 }
 
 impl Membership {
     pub(crate) fn new(collection: Collection, views: Present) -> Self {
         let (percolator, reached) = (Mutex::default(), watch::Sender::new(None));
-        let forgotten = Mutex::new(0);
-        Self(Arc::new(Keeping { collection, views, percolator, reached, forgotten }))
+        let (forgotten, counts) = (Mutex::new(0), Mutex::new(None));
+        Self(Arc::new(Keeping { collection, views, percolator, reached, forgotten, counts }))
     }
 
     /// Keeps the memberships until the shutdown starts.
@@ -161,6 +163,28 @@ impl Membership {
         Ok(Some(left))
     }
 
+    /// Returns the number of objects of each view that has any; `None`: they are not counted yet.
+    pub(crate) fn counts(&self) -> Option<BTreeMap<String, u64>> {
+        self.count_of().clone()
+    }
+
+    fn count_of(&self) -> MutexGuard<'_, Option<BTreeMap<String, u64>>> {
+        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts the objects of each view by the notes.
+    fn count(&self) -> Result<(), Error> {
+        let mut counts = BTreeMap::new();
+        for note in self.0.collection.notes(OF) {
+            let names = String::from_utf8(note?.1).unwrap_or_default();
+            for name in names.lines() {
+                *counts.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        *self.count_of() = Some(counts);
+        Ok(())
+    }
+
     /// Returns who leaves a view, for the feed.
     pub(crate) fn leavers(&self, name: &str) -> Leavers {
         let (reaching, this, name) = (self.clone(), self.clone(), name.to_owned());
@@ -199,6 +223,7 @@ impl Membership {
         let new: BTreeSet<String> = new.map(|it| it.0.clone()).collect();
         if state.is_beginning || !gone.is_empty() || !new.is_empty() {
             self.0.reached.send_replace(None);
+            *self.count_of() = None;
             // Whoever is stopped midway finds them unknown, and begins again.
             state.views.retain(|name, _| !gone.contains(name));
             state.is_beginning = true;
@@ -216,6 +241,9 @@ impl Membership {
             state.views.extend(new.into_iter().map(known));
             state.is_beginning = false;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
+        }
+        if self.count_of().is_none() {
+            self.count()?;
         }
         if self.follow((&views, &percolator), state, to, is_cancelled)? {
             self.0.reached.send_replace(Some(to));
@@ -289,7 +317,7 @@ impl Membership {
         if state.serial == to.serial {
             return Ok(true);
         }
-        let mut notes = Vec::new();
+        let (mut notes, mut changed) = (Vec::new(), Vec::new());
         for scanned in self.0.collection.scan(state.serial)? {
             let scanned = scanned?;
             if is_cancelled() {
@@ -320,14 +348,29 @@ impl Membership {
             }
             if now != old {
                 notes.push(members(&oid, &now));
+                changed.extend(old.difference(&now).map(|it| (it.clone(), false)));
+                changed.extend(now.difference(&old).map(|it| (it.clone(), true)));
             }
             if NOTES_MAX <= notes.len() {
                 self.commit(std::mem::take(&mut notes))?;
+                self.count_changed(std::mem::take(&mut changed));
             }
         }
         state.serial = to.serial;
         notes.push(noted(STATE, Some(written(&state))));
-        self.commit(notes).map(|()| true)
+        self.commit(notes)?;
+        self.count_changed(changed);
+        Ok(true)
+    }
+
+    /// Counts objects that left views, and that came.
+    fn count_changed(&self, changed: Vec<(String, bool)>) {
+        if let Some(counts) = self.count_of().as_mut() {
+            for (name, has_come) in changed {
+                let count = counts.entry(name).or_default();
+                *count = if has_come { *count + 1 } else { count.saturating_sub(1) };
+            }
+        }
     }
 
     /// Returns the percolator of these views.

@@ -99,6 +99,14 @@ async fn a_source_that_selects_nothing_is_named() {
     broker.stop().await;
 }
 
+/// Returns a page of a broker.
+async fn get(broker: &Running, path: &str) -> String {
+    let url = url_of(broker.address).join(path).unwrap();
+    let response = client().send(net::client::Request::get(url)).await.unwrap();
+    let page = response.require_success().await.unwrap().bytes(1 << 20).await.unwrap();
+    String::from_utf8(page.to_vec()).unwrap()
+}
+
 /// Returns the views of a settings file.
 fn views(lines: &str) -> Views {
     Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{lines}")).unwrap().views
@@ -134,6 +142,19 @@ async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
     assert_eq!(refused.status, 400);
     let said = refused.bytes(1 << 20).await.unwrap();
     assert!(String::from_utf8_lossy(&said).contains("there is no view"), "{said:?}");
+
+    // The views can be browsed, each within the other, with their numbers.
+    let began = clock::monotonic();
+    let page = loop {
+        let page = get(&a, "views").await;
+        if page.contains("3<span") && page.contains("6<span") {
+            break page;
+        }
+        assert!(began.elapsed() < STEP_MAX, "{page}");
+    };
+    let at = |name: &str| page.find(&format!("?q=view%3A{name}\"")).unwrap();
+    assert!(at("letters") < at("first"), "{page}");
+    assert!(get(&a, "").await.contains("href=\"/views\""));
 
     // Another broker pulls it, and follows it when it is defined anew.
     let part = Some(Part::View("first".to_owned()));

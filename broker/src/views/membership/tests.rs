@@ -118,6 +118,11 @@ fn run(seed: u64) {
         // Another definition is another view.
         history.retain(|name, (query, _)| definitions.get(name.as_str()) == Some(query));
         assert_eq!(noted(&collection, &views), now, "seed {seed}, step {step}");
+        let counts = keeper.counts().unwrap_or_default();
+        for (name, members) in &now {
+            let count = counts.get(name).copied().unwrap_or_default();
+            assert_eq!(count, members.len() as u64, "seed {seed}, step {step}: {name}");
+        }
         for (name, query) in &definitions {
             history.entry((*name).to_owned()).or_insert_with(|| (query.clone(), Vec::new()));
         }
