@@ -12,10 +12,12 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
-use collection::feed::{FeedOptions, FeedServer};
+use collection::feed::{FeedOptions, FeedServer, Selection};
 use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{Batch, Change, Collection, GATHERER_ID, Options, Stamp};
+use http::{HeaderName, HeaderValue};
 use net::body::Body;
 use net::client::{Client, Request, Settings};
 use net::server::{Limits, bind, serve};
@@ -49,6 +51,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match arguments.get(1).map(String::as_str) {
         Some("serve") => runtime.block_on(serve_collection(Path::new(&arguments[2]))),
+        Some("delta") => runtime.block_on(beside_nginx()),
         _ => runtime.block_on(async {
             beside_nginx().await;
             at_once().await;
@@ -94,7 +97,16 @@ async fn serve_collection(dir: &Path) {
     let feed = FeedServer::new(collection, FeedOptions::default());
     let service = service_fn(move |request: http::Request<Body>| {
         let feed = feed.clone();
-        async move { Ok::<_, Infallible>(feed.respond(request.map(drop)).await) }
+        async move {
+            let mut request = request.map(drop);
+            // All but the last parameter are the feed's own.
+            let whole = request.uri().to_string();
+            let Some(rest) = whole.strip_suffix("&q=half") else {
+                return Ok::<_, Infallible>(feed.respond(request).await);
+            };
+            *request.uri_mut() = rest.parse().unwrap();
+            Ok(feed.respond_selected(request, &half()).await)
+        }
     });
     let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     println!("{}", listener.local_addr().unwrap());
@@ -102,6 +114,13 @@ async fn serve_collection(dir: &Path) {
     let mut tasks = JoinSet::new();
     tasks.spawn(serve(listener, service, Limits::default(), shutdown.clone()));
     std::future::pending::<()>().await;
+}
+
+/// Returns the selection of half of the records.
+fn half() -> Selection {
+    let takes =
+        |record: &Record| record.url.len().is_multiple_of(2) || record.url.ends_with("1.html");
+    Selection { name: "half".to_owned(), takes: Arc::new(takes), leavers: None }
 }
 
 /// A process that ends with its handle.
@@ -186,7 +205,8 @@ fn client() -> Client {
 
 /// Fetches a body and returns its size, in bytes.
 async fn fetch(client: &Client, url: Url) -> u64 {
-    let response = client.send(Request::get(url.clone())).await.unwrap();
+    let view = (HeaderName::from_static("harvest-view"), HeaderValue::from_static("half"));
+    let response = client.send(Request::get(url.clone()).header(view.0, view.1)).await.unwrap();
     assert_eq!(response.status.as_u16(), 200, "{url}");
     let mut response = response;
     while response.chunk().await.unwrap().is_some() {}
@@ -209,9 +229,15 @@ async fn beside_nginx() {
     fs::write(files.join("delta.gz"), vec![b'x'; usize::try_from(bytes).unwrap()]).unwrap();
     let nginx = Served::nginx(&files).await;
     let file = nginx.url("delta.gz");
-    let (mut theirs, mut own) = (0.0, 0.0);
+    let half = ours.url(&format!("feed?since={since}&epoch={}&q=half", version.epoch));
+    let part = fetch(&client, half.clone()).await;
+    let (mut theirs, mut own, mut selected) = (0.0, 0.0, 0.0);
     for _ in 0..TURNS {
-        for (server, url, used) in [(&nginx, &file, &mut theirs), (&ours, &url, &mut own)] {
+        for (server, url, bytes, used) in [
+            (&nginx, &file, bytes, &mut theirs),
+            (&ours, &url, bytes, &mut own),
+            (&ours, &half, part, &mut selected),
+        ] {
             let before = server.cpu();
             for _ in 0..REQUESTS {
                 assert_eq!(fetch(&client, url.clone()).await, bytes);
@@ -220,7 +246,12 @@ async fn beside_nginx() {
         }
     }
     println!("a delta of {DELTA} records, {bytes} bytes, {} times:", REQUESTS * TURNS);
-    for (name, used) in [("yardstick: nginx, a file (sendfile)", theirs), ("feed", own)] {
+    let selection = format!("feed of a selection, {part} bytes");
+    for (name, used) in [
+        ("yardstick: nginx, a file (sendfile)", theirs),
+        ("feed", own),
+        (selection.as_str(), selected),
+    ] {
         let each = used * 1e6 / (REQUESTS * TURNS) as f64;
         println!("    {name:<40} {each:>8.0} µs of CPU {:>6.2} x", used / theirs);
     }

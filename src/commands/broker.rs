@@ -1,6 +1,7 @@
 //! `harvest broker`: the daemon that collects, indexes and answers, and the commands to it.
 
 mod edit;
+mod export;
 mod tune;
 mod view;
 
@@ -61,6 +62,8 @@ pub(crate) enum BrokerCommand {
         #[command(flatten)]
         args: tune::Tune,
     },
+    /// Write all that a broker has, or what a query selects of it, as SOIF.
+    Export(export::Export),
     /// List, show, try, add and remove views: queries with a name.
     #[command(subcommand)]
     View(view::ViewCommand),
@@ -100,6 +103,7 @@ pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
             let answer = admin.post("pull", &[("source", source.as_deref())]).await?;
             admin.print(&answer, json, |answer: &PullAnswer| answer.render(source.as_deref()))
         }
+        BrokerCommand::Export(args) => export::run(args).await,
         BrokerCommand::View(command) => view::run(command).await,
         BrokerCommand::Tune { file, args } => tune::run(&file, &args).await,
         BrokerCommand::Confirm { file, source, json } => {

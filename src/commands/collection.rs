@@ -277,7 +277,8 @@ fn repair(target: &CollectionArgs, yes: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn export(
+/// Writes all live objects to a file, or to standard output.
+pub(super) fn export(
     (collection, recovery): &(Collection, Recovery),
     output: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {

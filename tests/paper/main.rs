@@ -5,6 +5,7 @@
 mod adly;
 mod adly_errors;
 mod adly_mixes;
+mod brokers;
 mod liu;
 #[path = "../../net/tests/peers/nginx.rs"]
 mod nginx;
@@ -13,6 +14,8 @@ mod peer;
 mod prose;
 mod sharma_fig3;
 mod tr_att;
+mod tr_cascade;
 mod tr_fig6;
 mod tr_figure3;
+mod tr_nebula;
 mod tr_probe;

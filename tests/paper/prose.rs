@@ -50,7 +50,7 @@ impl Prose {
     }
 
     /// Writes this number of words.
-    fn say(&self, random: &mut fastrand::Rng, count: usize) -> String {
+    pub(crate) fn say(&self, random: &mut fastrand::Rng, count: usize) -> String {
         let (mut text, mut word) = (String::new(), rank(random));
         for at in 0..count {
             text.push_str(if at == 0 { "" } else { " " });

@@ -80,24 +80,11 @@ impl AnswerCache {
             return Ok(Some(file));
         }
         self.leave_behind(view);
-        let len = served::bytes_of(parts) + tail.len() as u64;
-        if !(ANSWER_BYTES_MIN..=ANSWER_BYTES_MAX).contains(&len)
-            || LIVE_BYTES_MAX < self.memory.bytes() + len
-        {
-            return Ok(None);
+        let file = in_memory(&self.memory, parts, tail)?;
+        if let Some(file) = &file {
+            drop(self.keep(view, since, file.clone()));
         }
-        let mut misread = false;
-        let mut pieces = served::pieces(parts, tail, 0, len);
-        match MemoryFile::of(&self.memory, || pieces().inspect_err(|_error| misread = true)) {
-            Ok(file) => {
-                drop(self.keep(view, since, file.clone()));
-                Ok(Some(file))
-            }
-            Err(error) if misread => Err(error),
-            // No file descriptor is free, or the system lacks the call: the answer is sent in
-            // another way.
-            Err(_) => Ok(None),
-        }
+        Ok(file)
     }
 
     /// Caches an answer if it ends at the present state of the log. Returns the answers that are
@@ -139,6 +126,29 @@ impl AnswerCache {
 
     fn cached(&self) -> MutexGuard<'_, CachedAnswers> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the parts and the tail as a file in memory; `None` if their size is outside of the limits, or no file can
+/// be made. Blocks.
+pub(super) fn in_memory(
+    memory: &Memory,
+    parts: &[SegmentRange],
+    tail: &Bytes,
+) -> io::Result<Option<MemoryFile>> {
+    let len = served::bytes_of(parts) + tail.len() as u64;
+    if !(ANSWER_BYTES_MIN..=ANSWER_BYTES_MAX).contains(&len)
+        || LIVE_BYTES_MAX < memory.bytes() + len
+    {
+        return Ok(None);
+    }
+    let mut misread = false;
+    let mut pieces = served::pieces(parts, tail, 0, len);
+    match MemoryFile::of(memory, || pieces().inspect_err(|_error| misread = true)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if misread => Err(error),
+        // No file descriptor is free, or the system lacks the call: the answer is sent in another way.
+        Err(_) => Ok(None),
     }
 }
 

@@ -21,11 +21,13 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use net::body::Body;
 use net::clock;
+use net::sendfile::{Memory, MemoryFile};
 use soif::Record;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
+use super::answers;
 use super::request::{Query, Refusal, negotiate, purged};
 use super::snapshot::{Snapshot, Snapshots};
 use super::{FeedServer, Instance, redirect};
@@ -93,9 +95,22 @@ pub(super) struct Made {
     pub(super) objects: u64,
     /// Serials that are missing here.
     pub(super) missing: Holes,
+    /// The whole answer of a delta, if it is small enough.
+    file: Option<MemoryFile>,
 }
 
 impl Made {
+    /// Puts a small answer in memory. Blocks.
+    fn in_memory(mut self, memory: &Memory) -> Result<Self, Error> {
+        if self.since != 0 {
+            let tail = Bytes::from(member::end_mark(self.view.version));
+            let file = answers::in_memory(memory, &self.parts, &tail);
+            let path = self.parts.first().map(|it| it.segment.path.clone()).unwrap_or_default();
+            self.file = file.map_err(|error| Error::io("cannot read", &path, error))?;
+        }
+        Ok(self)
+    }
+
     fn bytes(&self) -> u64 {
         served::bytes_of(&self.parts)
     }
@@ -114,11 +129,14 @@ pub(super) struct Selections {
     /// The latest at the end.
     list: Mutex<Vec<(String, Arc<Kept>)>>,
     turns: Arc<Semaphore>,
+    /// The memory of small answers.
+    memory: Memory,
 }
 
 impl Default for Selections {
     fn default() -> Self {
-        Self { list: Mutex::default(), turns: Arc::new(Semaphore::new(MAKING_MAX)) }
+        let turns = Arc::new(Semaphore::new(MAKING_MAX));
+        Self { list: Mutex::default(), turns, memory: Memory::default() }
     }
 }
 
@@ -276,7 +294,10 @@ impl FeedServer {
         let length = made.bytes() + tail.len() as u64;
         let mut response = self.delta(have, &made.view, length);
         set_missing(response.headers_mut(), &made.missing);
-        *response.body_mut() = served::body(&made.parts, &tail, 0, length);
+        match &made.file {
+            Some(file) => file.answer(&mut response),
+            None => *response.body_mut() = served::body(&made.parts, &tail, 0, length),
+        }
         Ok(Some(response))
     }
 
@@ -346,13 +367,15 @@ impl FeedServer {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         };
         let (collection, selection) = (collection.clone(), selection.clone());
-        let (shutdown, turns) =
-            (self.shared.options.shutdown.clone(), self.shared.selections.turns.clone());
+        let Selections { turns, memory, .. } = &self.shared.selections;
+        let (turns, memory) = (Arc::clone(turns), memory.clone());
+        let shutdown = self.shared.options.shutdown.clone();
         Ok(tokio::spawn(async move {
             // The semaphore is never closed.
             let _turn = turns.acquire_owned().await;
             let make = move || {
-                Making::new(&collection.inner, &selection, shutdown).of(view, since, missing)
+                let making = Making::new(&collection.inner, &selection, shutdown);
+                making.of(view, since, missing)?.in_memory(&memory)
             };
             crate::wire::joined(spawn_blocking(make)).await
         }))

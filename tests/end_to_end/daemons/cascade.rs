@@ -70,6 +70,11 @@ fn three_brokers_in_a_row_have_what_each_asks_for() {
     assert!(listed.contains("medlars") && listed.contains('1'), "{listed}");
     assert_eq!(total(&a.page, "view:medlars"), 1);
 
+    let exported = a.command(&["export", "--view", "medlars"]);
+    assert!(exported.contains("late.txt") && exported.matches("@FILE").count() == 1, "{exported}");
+    let none = run_ok(["broker", "export", "--url", &a.page, "--query", "type:PDF"]);
+    assert!(!none.contains("@FILE"), "{none}");
+
     let b = Broker::start(folder, "b", &source(&a.page, "view = \"medlars\""));
     let c = Broker::start(folder, "c", &source(&b.page, "query = \"damsons\""));
     b.pulls_until("*", 1);

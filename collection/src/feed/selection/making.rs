@@ -90,7 +90,7 @@ impl<'a> Making<'a> {
         let parts = self.output.iter().map(whole).collect();
         // The files of the log may go.
         view.segments.clear();
-        Ok(Made { since, view, parts, objects: self.objects, missing })
+        Ok(Made { since, view, parts, objects: self.objects, missing, file: None })
     }
 
     fn part(&mut self, part: &SegmentRange, since: u64) -> Result<(), Error> {
