@@ -227,9 +227,8 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let (views, membership) = (inner.page.views().clone(), inner.stages.membership.clone());
-    let select: push::feed::Select =
-        Arc::new(move |asked| selecting::select((&views.get(), Some(&membership)), asked));
+    let views = inner.page.views().clone();
+    let select: push::feed::Select = Arc::new(move |asked| selecting::select(&views.get(), asked));
     let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();

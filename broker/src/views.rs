@@ -134,7 +134,10 @@ pub(crate) fn split(query: Query) -> Result<(Query, Vec<String>), String> {
     let mut take = |node: &Node| match node {
         Node::Leaf(leaf) if is_view(leaf) => match &leaf.value {
             Value::Word(name) | Value::Phrase(name) => {
-                names.push(name.to_ascii_lowercase());
+                let name = name.to_ascii_lowercase();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
                 false
             }
             _ => true,

@@ -62,8 +62,8 @@ use answers::AnswerCache;
 use consumers::SharedConsumers;
 use instance::Instance;
 use request::{Query, Refusal, negotiate, purged, text};
+pub use selection::Selection;
 use selection::Selections;
-pub use selection::{Leavers, Selection};
 use snapshot::{Snapshot, Snapshots};
 
 /// Largest value of `wait`, in seconds.

@@ -237,6 +237,9 @@ impl Puller {
         }
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
         (intake.held, intake.in_part, intake.id) = (held, missing.is_some(), id);
+        if part.is_some() {
+            intake.released = self.blocking(Collection::released).await?;
+        }
         intake.confirmed |= part.as_ref().is_some_and(|it| it.is_new);
         intake.part = part;
         intake.url = response.url.to_string();

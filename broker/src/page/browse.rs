@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use web::failure::{Failure, Wants};
 
 use super::PageState;
-use crate::views::{FIELD, View, Views};
+use crate::views::{FIELD, View};
 
 /// Deepest level of the tree that is shown.
 const LEVELS_MAX: usize = 16;
@@ -39,13 +39,17 @@ pub(super) async fn browse(State(state): State<PageState>) -> Response {
         return state.pages.fail(Wants::Html, &failure);
     }
     let counts = state.membership.as_ref().and_then(|it| it.counts());
-    let page = BrowsePage { views: tree(&views, counts.as_ref(), None, 0) };
+    let mut within: BTreeMap<Option<&str>, Vec<&View>> = BTreeMap::new();
+    for view in views.all() {
+        within.entry(view.within.as_deref()).or_default().push(view);
+    }
+    let page = BrowsePage { views: tree(&within, counts.as_ref(), None, 0) };
     state.pages.respond(StatusCode::OK, "views.html", &page)
 }
 
 /// Returns the views within another one, or those within none, by their titles.
 fn tree(
-    views: &Views,
+    views: &BTreeMap<Option<&str>, Vec<&View>>,
     counts: Option<&BTreeMap<String, u64>>,
     within: Option<&str>,
     level: usize,
@@ -53,7 +57,7 @@ fn tree(
     if level == LEVELS_MAX {
         return Vec::new();
     }
-    let shown = |view: &View| {
+    let shown = |view: &&View| {
         let query = form_urlencoded::byte_serialize(format!("{FIELD}:{}", view.name).as_bytes())
             .collect::<String>();
         ShownView {
@@ -63,8 +67,7 @@ fn tree(
             within: tree(views, counts, Some(&view.name), level + 1),
         }
     };
-    let mut all: Vec<ShownView> =
-        views.all().filter(|it| it.within.as_deref() == within).map(shown).collect();
+    let mut all: Vec<ShownView> = views.get(&within).into_iter().flatten().map(shown).collect();
     all.sort_by_cached_key(|it| it.title.to_lowercase());
     all
 }

@@ -1,17 +1,16 @@
-//! Membership: which objects each view has, kept in step with the collection, and which have left it at which serial.
+//! Membership: which objects each view has, kept in step with the collection.
 //!
 //! Each commit of the collection is percolated: of each changed record the views that have it now are held against
-//! those that had it before. Both are notes of the collection, as is the version up to which they are right, in one
+//! those that had it before. These are notes of the collection, as is the version up to which they are right, in one
 //! commit: so they are exact after a crash, and go with a copy of the collection. A view that is new or defined anew
-//! begins with all objects; which left it is known from then on.
+//! begins with all objects.
 //!
 //! Source: ours; the cursor is that of docs/collection.md.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use collection::feed::Leavers;
 use collection::{Batch, Change, Collection, Note, Oid, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -30,8 +29,6 @@ use crate::error::Error;
 const STATE: &[u8] = b"views/state";
 /// Beginning of the keys of the views of an object.
 const OF: &[u8] = b"views/of/";
-/// Beginning of the keys of those that have left a view: its name, a zero byte, the serial, big-endian.
-const LEFT: &[u8] = b"views/left/";
 /// Number of notes that are committed at once.
 const NOTES_MAX: usize = 1_000;
 /// Pause after a failure.
@@ -44,19 +41,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct State {
     epoch: String,
     serial: u64,
-    views: BTreeMap<String, Known>,
+    /// The views, each with the name of its selection, which stands for its definition.
+    views: BTreeMap<String, String>,
     /// Whether objects are just being taken into new views, and out of those that are gone.
     #[serde(default)]
     is_beginning: bool,
-}
-
-/// A view as the notes have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
-    /// The name of its selection, which stands for its definition.
-    selection: String,
-    /// The serial from which on it is known who left.
-    since: u64,
 }
 
 /// The views that count at present. Clones share them.
@@ -94,8 +83,6 @@ struct Keeping {
     views: Present,
     percolator: Mutex<(Views, Arc<Percolator>)>,
     reached: watch::Sender<Option<Version>>,
-    /// The horizon up to which it was forgotten who left.
-    forgotten: Mutex<u64>,
     /// The number of objects of each view, once they have been counted.
     counts: Mutex<Option<BTreeMap<String, u64>>>,
 }
@@ -103,8 +90,8 @@ struct Keeping {
 impl Membership {
     pub(crate) fn new(collection: Collection, views: Present) -> Self {
         let (percolator, reached) = (Mutex::default(), watch::Sender::new(None));
-        let (forgotten, counts) = (Mutex::new(0), Mutex::new(None));
-        Self(Arc::new(Keeping { collection, views, percolator, reached, forgotten, counts }))
+        let counts = Mutex::new(None);
+        Self(Arc::new(Keeping { collection, views, percolator, reached, counts }))
     }
 
     /// Keeps the memberships until the shutdown starts.
@@ -136,33 +123,6 @@ impl Membership {
         *self.0.reached.borrow()
     }
 
-    /// Returns who left a view after the serial `since`, at most at `to`. `None`: it is not known of that time.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub(crate) fn left(
-        &self,
-        name: &str,
-        since: u64,
-        to: u64,
-    ) -> Result<Option<HashSet<Oid>>, Error> {
-        if self.state()?.views.get(name).is_none_or(|it| since < it.since) {
-            return Ok(None);
-        }
-        let mut left = HashSet::new();
-        let prefix = [LEFT, name.as_bytes(), b"\0"].concat();
-        for note in self.0.collection.notes(&prefix) {
-            let (key, value) = note?;
-            let serial = key.get(prefix.len()..).and_then(|it| it.try_into().ok());
-            let serial = serial.map_or(0, u64::from_be_bytes);
-            if since < serial && serial <= to {
-                left.extend(Oid::from_key(&value));
-            }
-        }
-        Ok(Some(left))
-    }
-
     /// Returns the number of objects of each view that has any; `None`: they are not counted yet.
     pub(crate) fn counts(&self) -> Option<BTreeMap<String, u64>> {
         self.count_of().clone()
@@ -185,20 +145,6 @@ impl Membership {
         Ok(())
     }
 
-    /// Returns who leaves a view, for the feed.
-    pub(crate) fn leavers(&self, name: &str) -> Leavers {
-        let (reaching, this, name) = (self.clone(), self.clone(), name.to_owned());
-        let left = move |since, to| match this.left(&name, since, to) {
-            Ok(left) => left,
-            // All that do not belong to it are named instead.
-            Err(error) => {
-                tracing::warn!(%error, "who left the view is not known");
-                None
-            }
-        };
-        Leavers { reached: Arc::new(move || reaching.reached()), left: Arc::new(left) }
-    }
-
     /// Brings the memberships up to the present version, unless `is_cancelled`.
     fn round(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
         let (views, to) = (self.0.views.get(), self.0.collection.version());
@@ -212,11 +158,10 @@ impl Membership {
         let percolator = self.percolator(&views);
         let epoch = to.epoch.to_string();
         if state.epoch != epoch {
-            self.forget(OF)?;
-            self.forget(LEFT)?;
+            self.forget()?;
             state = State { epoch, serial: to.serial, ..State::default() };
         }
-        let is_same = |name: &String, known: &Known| wanted.get(name) == Some(&known.selection);
+        let is_same = |name: &String, known: &String| wanted.get(name) == Some(known);
         let gone: BTreeSet<String> =
             state.views.iter().filter(|it| !is_same(it.0, it.1)).map(|it| it.0.clone()).collect();
         let new = wanted.iter().filter(|it| gone.contains(it.0) || !state.views.contains_key(it.0));
@@ -228,17 +173,10 @@ impl Membership {
             state.views.retain(|name, _| !gone.contains(name));
             state.is_beginning = true;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
-            for name in &gone {
-                self.forget(&[LEFT, name.as_bytes(), b"\0"].concat())?;
-            }
             if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
                 return Ok(());
             }
-            let known = |name: String| {
-                let selection = wanted.get(&name).cloned().unwrap_or_default();
-                (name, Known { selection, since: to.serial })
-            };
-            state.views.extend(new.into_iter().map(known));
+            state.views.extend(wanted.into_iter().filter(|it| new.contains(&it.0)));
             state.is_beginning = false;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
         }
@@ -247,28 +185,8 @@ impl Membership {
         }
         if self.follow((&views, &percolator), state, to, is_cancelled)? {
             self.0.reached.send_replace(Some(to));
-            self.forget_old()?;
         }
         Ok(())
-    }
-
-    /// Forgets who left when nobody can ask for it any more: before the horizon, consumers get a snapshot.
-    fn forget_old(&self) -> Result<(), Error> {
-        let horizon = self.0.collection.horizon();
-        let mut forgotten = self.0.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
-        if *forgotten == horizon {
-            return Ok(());
-        }
-        let mut notes = Vec::new();
-        for note in self.0.collection.notes(LEFT) {
-            let (key, _) = note?;
-            let serial = key.last_chunk().map_or(0, |it| u64::from_be_bytes(*it));
-            if serial <= horizon {
-                notes.push(noted(&key, None));
-            }
-        }
-        *forgotten = horizon;
-        self.commit(notes)
     }
 
     /// Takes all objects into the views that are new, and out of those that are not in `state`. Returns whether it is
@@ -341,11 +259,6 @@ impl Membership {
                 _ => continue,
             };
             let old = self.of(&oid)?;
-            for name in old.difference(&now) {
-                let serial = scanned.serial.to_be_bytes();
-                let key = [LEFT, name.as_bytes(), b"\0", &serial].concat();
-                notes.push(noted(&key, Some(oid.key())));
-            }
             if now != old {
                 notes.push(members(&oid, &now));
                 changed.extend(old.difference(&now).map(|it| (it.clone(), false)));
@@ -396,10 +309,10 @@ impl Membership {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// Removes all notes whose keys begin like this.
-    fn forget(&self, prefix: &[u8]) -> Result<(), Error> {
+    /// Removes the notes of all objects.
+    fn forget(&self) -> Result<(), Error> {
         let mut notes = Vec::new();
-        for note in self.0.collection.notes(prefix) {
+        for note in self.0.collection.notes(OF) {
             notes.push(noted(&note?.0, None));
             if NOTES_MAX <= notes.len() {
                 self.commit(std::mem::take(&mut notes))?;

@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use collection::feed::Selection;
 use query::{Matcher, Node, Query};
-use soif::Record;
 use soif::digest::Md5;
 use url::form_urlencoded;
 
-use super::membership::Membership;
 use super::{FIELD, Views};
 
 /// Version of what a query matches: with another one, consumers take all anew.
@@ -35,8 +33,7 @@ pub(crate) fn name_of(query: &Query) -> String {
 /// Returns what a query selects.
 pub(crate) fn selection(query: &Query) -> Selection {
     let (matcher, name) = (Matcher::new(query), name_of(query));
-    let takes = Arc::new(move |record: &Record| matcher.matches(record).is_some());
-    Selection { name, takes, leavers: None }
+    Selection { name, takes: Arc::new(move |record| matcher.matches(record).is_some()) }
 }
 
 /// Reads the parameters of a request for the feed: `q` and `view`. Returns those that the feed knows, and the selection;
@@ -46,13 +43,16 @@ pub(crate) fn selection(query: &Query) -> Selection {
 ///
 /// A description of the mistake in the query, or that there is no such view.
 pub(crate) fn select(
-    (views, membership): (&Views, Option<&Membership>),
+    views: &Views,
     parameters: &str,
 ) -> Result<Option<(String, Selection)>, String> {
     let pairs = form_urlencoded::parse(parameters.as_bytes());
     let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q" || it.0 == FIELD);
     let mut nodes = Vec::new();
-    for (name, text) in &asked {
+    for (number, (name, text)) in asked.iter().enumerate() {
+        if asked.iter().take(number).any(|it| it.0 == *name) {
+            return Err(format!("{name} is given twice"));
+        }
         if name == FIELD {
             // Who pulls a view that is gone must not lose what it has.
             let view = views.get(text).ok_or_else(|| format!("there is no view {text:?}"))?;
@@ -67,23 +67,18 @@ pub(crate) fn select(
     }
     nodes.retain(|it| *it != Node::All);
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    let mut selection = selection(&Query { root: Node::and(nodes) });
-    // Of a view alone it is kept who leaves it.
-    if let ([(name, view)], Some(membership)) = (asked.as_slice(), membership)
-        && name == FIELD
-    {
-        selection.leavers = Some(membership.leavers(view));
-    }
-    Ok(Some((rest, selection)))
+    Ok(Some((rest, selection(&Query { root: Node::and(nodes) }))))
 }
 
 #[cfg(test)]
 mod tests {
+    use soif::Record;
+
     use super::*;
 
     #[test]
     fn a_query_is_taken_out_of_the_parameters() {
-        let select = |parameters: &str| select((&Views::default(), None), parameters);
+        let select = |parameters: &str| select(&Views::default(), parameters);
         assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
         let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
         assert_eq!(rest, "since=3&epoch=a");

@@ -3,8 +3,6 @@
 use broker::config::Config;
 use broker::source::{Kind, Part, Source};
 use broker::views::Views;
-use flate2::read::MultiGzDecoder;
-use http::{HeaderName, HeaderValue};
 use net::clock;
 
 use crate::common::{Origin, Running, STEP_MAX, client, config, url_of};
@@ -173,56 +171,4 @@ async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
     for broker in [a, b] {
         broker.stop().await;
     }
-}
-
-/// Returns the text of the view's feed after a version, and the serial that it reaches.
-async fn feed_of(broker: &Running, view: &str, since: &str, name: &str) -> (String, u64) {
-    let mut url = url_of(broker.address).join("feed").unwrap();
-    let (epoch, serial) = since.split_once('-').unwrap();
-    url.query_pairs_mut().extend_pairs([("view", view), ("since", serial), ("epoch", epoch)]);
-    let name = HeaderValue::from_str(name).unwrap();
-    let request =
-        net::client::Request::get(url).header(HeaderName::from_static("harvest-view"), name);
-    let response = client().send(request).await.unwrap().require_success().await.unwrap();
-    assert_eq!(response.header("harvest-kind"), Some("delta"));
-    let to = response.header("harvest-to").unwrap().parse().unwrap();
-    let bytes = response.bytes(1 << 20).await.unwrap();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut MultiGzDecoder::new(&bytes[..]), &mut text).unwrap();
-    (text, to)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn only_those_that_left_a_view_are_named() {
-    let gatherer = Origin::start("00000000000000aa").await;
-    gatherer.update(1..=3, "alpha").await;
-    gatherer.update(4..=6, "beta").await;
-    let dir = tempfile::tempdir().unwrap();
-    let lines = "[[view]]\nname = \"first\"\nquery = \"alpha\"\n";
-    let settings = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
-    let a = Running::start(Config { views: views(lines), ..settings }).await;
-    finds(&a, "object", 6).await;
-    let snapshot = url_of(a.address).join("feed?view=first").unwrap();
-    let snapshot = client().send(net::client::Request::get(snapshot)).await.unwrap();
-    let header = |name: &str| snapshot.header(name).unwrap().to_owned();
-    let since = format!("{}-{}", header("harvest-epoch"), header("harvest-to"));
-    let name = header("harvest-view");
-
-    gatherer.update([1, 4], "gamma").await;
-    gatherer.delete([2, 5]).await;
-    finds(&a, "gamma", 2).await;
-    finds(&a, "object", 4).await;
-    let reached = a.handle.status().await.serial;
-    let began = clock::monotonic();
-    let text = loop {
-        let (text, to) = feed_of(&a, "first", &since, &name).await;
-        if to == reached {
-            break text;
-        }
-        assert!(began.elapsed() < STEP_MAX, "{to} of {reached}");
-    };
-    let names = |n: u64| text.contains(&crate::common::object_url(n));
-    assert_eq!([1, 2, 3, 4, 5, 6].map(names), [true, true, false, false, false, false], "{text}");
-    assert!(text.contains("@DELETE") && !text.contains("@UPDATE"), "{text}");
-    a.stop().await;
 }

@@ -7,14 +7,15 @@
 //! means a snapshot.
 //!
 //! Answers are made on a thread of their own, once for each selection and state of the log, and kept as
-//! files within bounds. While a large one is being made, requests get 503 and ask again.
+//! files within bounds. While a large one is being made, requests get 503 and ask again; whoever asks for it
+//! then gets it, though the log may have gone on.
 //!
 //! Source: TR §5.2 (a broker collects from another one what a query selects).
 
 mod making;
 
-use std::collections::HashSet;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -31,7 +32,7 @@ use super::answers;
 use super::request::{Query, Refusal, negotiate, purged};
 use super::snapshot::{Snapshot, Snapshots};
 use super::{FeedServer, Instance, redirect};
-use crate::change::{Epoch, Oid, Version};
+use crate::change::{Epoch, Version};
 use crate::error::Error;
 use crate::log::holes::Holes;
 use crate::log::served;
@@ -42,14 +43,16 @@ use making::Making;
 
 /// Maximum number of selections whose answers are kept; of more, the one asked for longest ago goes.
 const SELECTIONS_MAX: usize = 64;
-/// Maximum number of deltas that are kept of one selection.
-const DELTAS_MAX: usize = 8;
+/// Maximum number of answers that are kept of one selection.
+const MADE_MAX: usize = 8;
 /// Maximum number of snapshots that are kept of one selection.
 const SNAPSHOTS_MAX: usize = 2;
 /// Largest size of all answers that are kept, in bytes, but for those of the latest selection.
 const BYTES_MAX: u64 = 4 << 30;
 /// Maximum number of answers that are made at once.
 const MAKING_MAX: usize = 2;
+/// Maximum number of answers that are being made or wait for that.
+const WAITING_MAX: usize = 32;
 
 /// Which records a consumer wants of a feed.
 #[derive(Clone)]
@@ -58,23 +61,6 @@ pub struct Selection {
     pub name: String,
     /// Whether a record belongs to it; always the same for the same record.
     pub takes: Arc<dyn Fn(&Record) -> bool + Send + Sync>,
-    /// Who has left it, if somebody keeps that: a delta names these alone, and not all that do not belong to it.
-    pub leavers: Option<Leavers>,
-}
-
-/// Those that have left a selection.
-#[derive(Clone)]
-pub struct Leavers {
-    /// Returns the version up to which they are known; `None`: just not.
-    pub reached: Arc<dyn Fn() -> Option<Version> + Send + Sync>,
-    /// Returns those that left after a serial, up to another one; `None`: they are not known of that time.
-    pub left: Arc<dyn Fn(u64, u64) -> Option<HashSet<Oid>> + Send + Sync>,
-}
-
-impl fmt::Debug for Leavers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leavers").finish_non_exhaustive()
-    }
 }
 
 impl fmt::Debug for Selection {
@@ -83,11 +69,19 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// The selected changes after a serial, packed.
+/// Where an answer begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// It has all objects: a snapshot.
+    All,
+    /// It has what changed after this serial.
+    After(u64),
+}
+
+/// Selected changes, packed.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// The serial before them; 0: this is a snapshot.
-    pub(super) since: u64,
+    start: Start,
     /// The log of which they are, up to its version.
     pub(super) view: View,
     pub(super) parts: Vec<SegmentRange>,
@@ -97,12 +91,14 @@ pub(super) struct Made {
     pub(super) missing: Holes,
     /// The whole answer of a delta, if it is small enough.
     file: Option<MemoryFile>,
+    /// Whether somebody has got it.
+    is_taken: AtomicBool,
 }
 
 impl Made {
-    /// Puts a small answer in memory. Blocks.
+    /// Puts a small delta in memory. Blocks.
     fn in_memory(mut self, memory: &Memory) -> Result<Self, Error> {
-        if self.since != 0 {
+        if self.start != Start::All {
             let tail = Bytes::from(member::end_mark(self.view.version));
             let file = answers::in_memory(memory, &self.parts, &tail);
             let path = self.parts.first().map(|it| it.segment.path.clone()).unwrap_or_default();
@@ -116,9 +112,13 @@ impl Made {
     }
 
     /// Returns whether it has the same changes as one that is made now of `view`.
-    fn is_of(&self, since: u64, view: &View) -> bool {
-        (self.since, self.view.version, self.view.compacted)
-            == (since, view.version, view.compacted)
+    fn is_of(&self, view: &View) -> bool {
+        (self.view.version, self.view.compacted) == (view.version, view.compacted)
+    }
+
+    /// Returns whether it may be sent: it is right up to its own version, whatever came later.
+    fn is_good(&self, view: &View) -> bool {
+        self.view.version.epoch == view.version.epoch
             && !self.parts.iter().any(|it| it.segment.is_damaged())
     }
 }
@@ -129,6 +129,7 @@ pub(super) struct Selections {
     /// The latest at the end.
     list: Mutex<Vec<(String, Arc<Kept>)>>,
     turns: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     /// The memory of small answers.
     memory: Memory,
 }
@@ -136,7 +137,18 @@ pub(super) struct Selections {
 impl Default for Selections {
     fn default() -> Self {
         let turns = Arc::new(Semaphore::new(MAKING_MAX));
-        Self { list: Mutex::default(), turns, memory: Memory::default() }
+        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        Self { list: Mutex::default(), turns, waiting, memory: Memory::default() }
+    }
+}
+
+/// An answer that is being made. A drop ends it, if its turn has not come yet.
+#[derive(Debug)]
+struct Pending(JoinHandle<Result<Made, Error>>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -144,14 +156,13 @@ impl Default for Selections {
 #[derive(Debug)]
 struct Kept {
     answers: Mutex<Answers>,
-    /// What is being made.
-    making: AsyncMutex<Option<JoinHandle<Result<Made, Error>>>>,
+    making: AsyncMutex<Option<Pending>>,
 }
 
 #[derive(Debug)]
 struct Answers {
     /// The latest at the end.
-    deltas: Vec<Arc<Made>>,
+    made: Vec<Arc<Made>>,
     snapshots: Snapshots,
 }
 
@@ -160,16 +171,21 @@ impl Selections {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what is kept of a selection, which is now the latest.
-    fn of(&self, name: &str, new: impl FnOnce() -> Kept) -> Arc<Kept> {
+    /// Returns what is kept of a selection, which is now the latest. `None`: it is a new one, and there is no place to
+    /// make its answer.
+    fn of(&self, name: &str, new: impl FnOnce() -> Kept) -> Option<Arc<Kept>> {
         let mut list = self.list();
         let known = list.iter().position(|it| it.0 == name).map(|at| list.remove(at).1);
-        let kept = known.unwrap_or_else(|| Arc::new(new()));
+        let kept = match known {
+            Some(kept) => kept,
+            None if self.waiting.available_permits() == 0 => return None,
+            None => Arc::new(new()),
+        };
         list.push((name.to_owned(), Arc::clone(&kept)));
         if SELECTIONS_MAX < list.len() {
             list.remove(0);
         }
-        kept
+        Some(kept)
     }
 
     /// Drops selections until the rest is small enough.
@@ -202,19 +218,30 @@ impl Kept {
 
 impl Answers {
     fn bytes(&self) -> u64 {
-        self.deltas.iter().map(|it| it.bytes()).sum::<u64>() + self.snapshots.bytes()
+        self.made.iter().map(|it| it.bytes()).sum::<u64>() + self.snapshots.bytes()
     }
 
-    fn find(&self, since: u64, view: &View) -> Option<Arc<Made>> {
-        self.deltas.iter().find(|it| it.is_of(since, view)).map(Arc::clone)
+    /// Returns an answer that is as new as can be, or one that was made for a request that did not wait for it: else
+    /// what takes long would never be had from a source that changes.
+    fn find(&self, start: Start, view: &View) -> Option<Arc<Made>> {
+        let fits = |it: &&Arc<Made>| {
+            it.start == start
+                && it.is_good(view)
+                && (it.is_of(view) || !it.is_taken.load(Ordering::Relaxed))
+        };
+        let found = self.made.iter().rev().find(fits)?;
+        found.is_taken.store(true, Ordering::Relaxed);
+        Some(Arc::clone(found))
     }
 
     /// Keeps an answer in place of those that nobody asks for any more.
     fn keep(&mut self, made: Arc<Made>) {
-        self.deltas.retain(|it| it.is_of(it.since, &made.view) && it.since != made.since);
-        self.deltas.push(made);
-        if DELTAS_MAX < self.deltas.len() {
-            self.deltas.remove(0);
+        self.made.retain(|it| {
+            it.start != made.start && (it.is_of(&made.view) || !it.is_taken.load(Ordering::Relaxed))
+        });
+        self.made.push(made);
+        if MADE_MAX < self.made.len() {
+            self.made.remove(0);
         }
     }
 }
@@ -255,13 +282,13 @@ impl FeedServer {
         Ok(redirect(&snapshot.id))
     }
 
-    fn kept(&self, selection: &Selection) -> Arc<Kept> {
+    fn kept(&self, selection: &Selection) -> Result<Arc<Kept>, Refusal> {
         let options = &self.shared.options;
         let snapshots =
             || Snapshots::new(options.snapshot_shared, options.snapshot_kept, SNAPSHOTS_MAX);
-        let answers = || Mutex::new(Answers { deltas: Vec::new(), snapshots: snapshots() });
+        let answers = || Mutex::new(Answers { made: Vec::new(), snapshots: snapshots() });
         let new = || Kept { answers: answers(), making: AsyncMutex::default() };
-        self.shared.selections.of(&selection.name, new)
+        self.shared.selections.of(&selection.name, new).ok_or_else(later)
     }
 
     /// Returns the selected changes after `have`; `None` if the consumer needs a snapshot.
@@ -270,27 +297,23 @@ impl FeedServer {
         have: Version,
         selection: &Selection,
     ) -> Result<Option<Response<Body>>, Refusal> {
-        let mut view = self.shared.log.view();
+        let view = self.shared.log.view();
         if !view.continues_from(have) {
             return Ok(None);
         }
-        // Later changes are for the next request.
-        let kept = selection.leavers.as_ref().and_then(|it| (it.reached)());
-        let kept = kept.filter(|it| it.epoch == have.epoch && have.serial <= it.serial);
-        if let Some(kept) = kept {
-            view.version.serial = view.version.serial.min(kept.serial);
+        let holes = view.holes();
+        if holes.after(have.serial).is_some_and(|(base, _)| base <= have.serial) {
+            return Err(Refusal::missing(&holes));
         }
-        let mut missing = view.holes();
-        match missing.after(have.serial) {
-            None => missing = Holes::default(),
-            Some((base, _)) if have.serial < base => view.version.serial = base,
-            Some(_) => return Err(Refusal::missing(&missing)),
+        let kept = self.kept(selection)?;
+        let making = self.made(&kept, selection, Start::After(have.serial));
+        let made = timeout(self.shared.options.patience, making).await;
+        let made = made.map_err(|_elapsed| later())??;
+        let to = made.view.version;
+        if to.epoch != have.epoch || to.serial < have.serial {
+            return Ok(None);
         }
-        let kept = self.kept(selection);
-        let making = self.made(&kept, selection, view, (have.serial, missing));
-        let made =
-            timeout(self.shared.options.patience, making).await.map_err(|_elapsed| later())??;
-        let tail = Bytes::from(member::end_mark(made.view.version));
+        let tail = Bytes::from(member::end_mark(to));
         let length = made.bytes() + tail.len() as u64;
         let mut response = self.delta(have, &made.view, length);
         set_missing(response.headers_mut(), &made.missing);
@@ -302,83 +325,81 @@ impl FeedServer {
     }
 
     async fn selected_snapshot(&self, selection: &Selection) -> Result<Arc<Snapshot>, Refusal> {
-        let (kept, view) = (self.kept(selection), self.shared.log.view());
+        let kept = self.kept(selection)?;
         let now = clock::monotonic();
-        let current = kept.answers().snapshots.current(view.version.epoch, now);
-        if let Some(snapshot) = current
-            && view.continues_from(snapshot.to)
-            && snapshot.is_as_whole_as(&view)
-        {
+        let current = |answers: &mut Answers| {
+            let view = self.shared.log.view();
+            let current = answers.snapshots.current(view.version.epoch, now);
+            current.filter(|it| view.continues_from(it.to) && it.is_as_whole_as(&view))
+        };
+        if let Some(snapshot) = current(&mut kept.answers()) {
             return Ok(snapshot);
         }
-        let missing = view.possible_holes();
-        let making = self.made(&kept, selection, view, (0, missing));
-        let made =
-            timeout(self.shared.options.patience, making).await.map_err(|_elapsed| later())??;
-        let snapshot = Snapshot::selected(&made, &selection.name, now);
+        let making = self.made(&kept, selection, Start::All);
+        let made = timeout(self.shared.options.patience, making).await;
+        let made = made.map_err(|_elapsed| later())??;
+        let mut answers = kept.answers();
+        // Of several that waited, all get the same.
+        if let Some(snapshot) = current(&mut answers) {
+            return Ok(snapshot);
+        }
+        answers.made.retain(|it| it.start != Start::All);
+        let snapshot = answers.snapshots.add(Snapshot::selected(&made, &selection.name, now));
+        drop(answers);
         self.count(|it| it.snapshots += 1);
         tracing::info!(snapshot = %snapshot.id, view = selection.name, "snapshot made");
-        let snapshot = kept.answers().snapshots.add(snapshot);
-        self.shared.selections.shrink();
         Ok(snapshot)
     }
 
-    /// Returns what is selected after the serial `since` in `view`, which lacks what is `missing`; makes it if nobody
-    /// did before. May be dropped: what is being made is made for the next one that asks.
+    /// Returns what is selected from `start` on; makes it if nobody did before. May be dropped: what is being made is
+    /// there for the next one that asks.
     async fn made(
         &self,
         kept: &Kept,
         selection: &Selection,
-        view: View,
-        (since, missing): (u64, Holes),
+        start: Start,
     ) -> Result<Arc<Made>, Refusal> {
-        if let Some(made) = kept.answers().find(since, &view) {
+        if let Some(made) = kept.answers().find(start, &self.shared.log.view()) {
             return Ok(made);
         }
         let mut turn = kept.making.lock().await;
         loop {
-            if let Some(made) = kept.answers().find(since, &view) {
+            if let Some(made) = kept.answers().find(start, &self.shared.log.view()) {
                 return Ok(made);
             }
             if turn.is_none() {
-                *turn = Some(self.making(selection, view.clone(), since, missing.clone())?);
+                *turn = Some(self.making(selection, start)?);
             }
-            let Some(making) = &mut *turn else { continue };
-            let outcome = making.await;
+            let Some(pending) = &mut *turn else { continue };
+            let outcome = (&mut pending.0).await;
             *turn = None;
-            let made = Arc::new(super::outcome(outcome)?);
-            kept.answers().keep(Arc::clone(&made));
-            if made.is_of(since, &view) {
-                return Ok(made);
-            }
+            let made = super::outcome(outcome)?;
+            kept.answers().keep(Arc::new(made));
+            self.shared.selections.shrink();
         }
     }
 
     /// Begins to make an answer.
-    fn making(
-        &self,
-        selection: &Selection,
-        view: View,
-        since: u64,
-        missing: Holes,
-    ) -> Result<JoinHandle<Result<Made, Error>>, Refusal> {
+    fn making(&self, selection: &Selection, start: Start) -> Result<Pending, Refusal> {
         let Instance::Own(collection) = &self.shared.log else {
             let message = "a replica serves all of its collection alone";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         };
-        let (collection, selection) = (collection.clone(), selection.clone());
-        let Selections { turns, memory, .. } = &self.shared.selections;
+        let Selections { turns, waiting, memory, .. } = &self.shared.selections;
+        let place = Arc::clone(waiting).try_acquire_owned().map_err(|_none| later())?;
         let (turns, memory) = (Arc::clone(turns), memory.clone());
+        let (collection, selection) = (collection.clone(), selection.clone());
         let shutdown = self.shared.options.shutdown.clone();
-        Ok(tokio::spawn(async move {
+        Ok(Pending(tokio::spawn(async move {
+            let _place = place;
             // The semaphore is never closed.
             let _turn = turns.acquire_owned().await;
             let make = move || {
                 let making = Making::new(&collection.inner, &selection, shutdown);
-                making.of(view, since, missing)?.in_memory(&memory)
+                making.of(collection.inner.log.view(), start)?.in_memory(&memory)
             };
             crate::wire::joined(spawn_blocking(make)).await
-        }))
+        })))
     }
 }
 

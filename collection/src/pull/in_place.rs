@@ -95,7 +95,9 @@ impl Puller {
     /// Makes an intake of the changes after the cursor or, if that is unusable, of all changes.
     fn intake_of(&self, view: &View, cursor: Option<&Cursor>) -> Intake {
         let is_read = |it: &&Cursor| it.snapshot.is_none() || it.taken().is_some();
-        if let Some(have) = cursor.filter(is_read).filter(|it| view.continues_from(it.version())) {
+        // Who had a part needs the rest, too.
+        let whole = cursor.filter(|it| it.part.is_none());
+        if let Some(have) = whole.filter(is_read).filter(|it| view.continues_from(it.version())) {
             let mut intake = self.intake(Stream::after(have));
             intake.serial = have.serial;
             return intake;

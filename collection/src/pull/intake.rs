@@ -21,7 +21,7 @@ use crate::error::{Damage, Error};
 use crate::holders::{Cursor, Part, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
-use crate::sources::restraint::{RATIO_MAX, UnpackRatio, is_loss};
+use crate::sources::restraint::{RATIO_MAX, Released, UnpackRatio, is_loss};
 use crate::wire::client::Piece;
 
 /// Number of changes from which a commit of ours is worthwhile.
@@ -107,8 +107,9 @@ pub(crate) struct Intake {
     pub(crate) is_newest: bool,
     /// Whether an administrator has confirmed any loss.
     pub(crate) confirmed: bool,
-    /// Number of objects that a delta of a part has let go so far.
-    released: u64,
+    /// Of a part: how many objects it had when its deltas began to let some go, and how many these are. They are
+    /// counted until a pull has come to its end.
+    pub(crate) released: Released,
     decoder: Decoder,
     batch: Vec<(u64, Change)>,
     batch_bytes: usize,
@@ -136,7 +137,7 @@ impl Intake {
             in_part: false,
             is_newest: false,
             confirmed: false,
-            released: 0,
+            released: Released::default(),
             decoder: Decoder::new(MEMBER_BYTES_MAX),
             batch: Vec::new(),
             batch_bytes: 0,
@@ -303,12 +304,15 @@ impl Intake {
     /// Checks that a delta does not let go most of a part: a query may match far less all of a sudden, by a change of
     /// its source's or of the records. What a gatherer deletes it has held itself, if it was much.
     fn check_release(&mut self, change: &Change) -> Result<(), Error> {
-        let is_counted = self.part.is_some() && !self.confirmed && self.stream == Stream::Delta;
+        let is_delta = matches!(self.stream, Stream::Delta | Stream::Rest(_));
+        let is_counted = self.part.is_some() && !self.confirmed && is_delta;
         let Change::Delete(oid) = change else { return Ok(()) };
         if is_counted && self.collection.holds(&self.source, oid)? {
-            self.released += 1;
-            if is_loss(self.released, self.held) {
-                let (name, lost, of) = (self.source.clone(), self.released, self.held);
+            let Released { lost, of } = &mut self.released;
+            *of = if *lost == 0 { self.held } else { *of };
+            *lost += 1;
+            if is_loss(*lost, *of) {
+                let (name, lost, of) = (self.source.clone(), *lost, *of);
                 return Err(Error::Loss { name, lost, of });
             }
         }
@@ -356,7 +360,13 @@ impl Intake {
             end_of_snapshot,
         };
         let now = Stamp(clock::now_ms());
-        self.tally.applied += self.collection.apply_after(pulled, self.stored.as_ref(), now)?;
+        let lost = if self.ended { 0 } else { self.released.lost };
+        let released = Released { lost, ..self.released };
+        let notes = (self.released.lost != 0).then(|| released.note(&self.source));
+        let is_known = |cursor: Option<&Cursor>| self.stored.as_ref() == cursor;
+        let applied =
+            self.collection.apply_if(is_known, pulled, notes.into_iter().collect(), now)?;
+        self.tally.applied += applied;
         self.stored = Some(cursor);
         Ok(())
     }

@@ -16,7 +16,7 @@ use soif::Record;
 use crate::change::{Batch, Note, Oid, Stamp};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::holders::{HOLDERS, Holders};
+use crate::holders::{HOLDERS, Holders, USER, note_key};
 use crate::member::{get, put};
 
 /// Largest share of a source's objects that a snapshot releases without a confirmation.
@@ -34,6 +34,31 @@ pub const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// Returns the key of the note with the number of objects that a source held.
 fn held_key(source: &str) -> Vec<u8> {
     [b"held-before/", source.as_bytes()].concat()
+}
+
+/// Returns the key of the note with what a source has let go of a part.
+fn released_key(source: &str) -> Vec<u8> {
+    [b"released/", source.as_bytes()].concat()
+}
+
+/// What a source has let go of a part since its deltas were taken to the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Released {
+    /// Number of objects that went.
+    pub(crate) lost: u64,
+    /// Number of objects that it had before.
+    pub(crate) of: u64,
+}
+
+impl Released {
+    /// Returns the note of it, which removes the one before if nothing went.
+    pub(crate) fn note(self, source: &str) -> Note {
+        let mut value = Vec::new();
+        put(&mut value, self.lost);
+        put(&mut value, self.of);
+        let key = note_key(USER, &released_key(source));
+        Note { key, value: (self.lost != 0).then_some(value) }
+    }
 }
 
 /// The packed and plain bytes of a pull.
@@ -61,6 +86,13 @@ impl Collection {
     pub(crate) fn held_by(&self, source: &str) -> Result<u64, Error> {
         let sources = self.inner.read_keys(|keys| keys.sources())?;
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
+    }
+
+    /// Returns what `source` has let go of a part in pulls that did not come to their end.
+    pub(crate) fn released(&self, source: &str) -> Result<Released, Error> {
+        let value = self.note(&released_key(source))?.unwrap_or_default();
+        let rest = &mut &value[..];
+        Ok(get(rest).and_then(|lost| Some(Released { lost, of: get(rest)? })).unwrap_or_default())
     }
 
     /// Returns whether `source` holds an object.

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use broker::admin::views::{Tried, ViewStatus};
-use broker::source::Part;
+use broker::source::{Part, Source};
 use broker::status::Status;
+use broker::views;
 
 use super::{edit, tune};
 use crate::output;
@@ -122,15 +123,24 @@ pub(super) fn path(query: &str, source: Option<&str>) -> String {
 
 /// Prints what would go of each source of which another part is to be pulled than a running broker pulls.
 pub(super) async fn leavings(file: &File) -> anyhow::Result<()> {
-    let (config, admin) = (super::load(&file.config)?, super::admin(file)?);
+    let config = super::load(&file.config)?;
+    let asked = |it: &&Source| matches!(it.part, Some(Part::Query(_)));
+    let asked: Vec<&Source> = config.sources.iter().filter(asked).collect();
+    if asked.is_empty() {
+        return Ok(());
+    }
     // The settings may be of a broker that does not run.
+    let Ok(admin) = super::admin(file) else { return Ok(()) };
     let Ok(answer) = admin.get("status").await else { return Ok(()) };
-    let status: Status = serde_json::from_slice(&answer)?;
-    for source in &config.sources {
+    let Ok(status) = serde_json::from_slice::<Status>(&answer) else { return Ok(()) };
+    for source in asked {
         let Some(Part::Query(query)) = &source.part else { continue };
         let now = status.sources.iter().find(|it| it.name == source.name);
         let then = source.part.as_ref().map(ToString::to_string);
-        if now.is_none_or(|it| it.part == then) {
+        // Views that a query names are those of the source.
+        let mut names_views = false;
+        query.for_each_leaf(&mut |it| names_views |= it.field.as_deref() == Some(views::FIELD));
+        if names_views || now.is_none_or(|it| it.part == then) {
             continue;
         }
         let answer = admin.get(&path(&query.to_string(), Some(&source.name))).await?;

@@ -1,7 +1,7 @@
 //! Model tests of memberships: random changes, definitions, crashes; checked against each record and query.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use collection::{GATHERER_ID, Options};
@@ -57,16 +57,12 @@ fn noted(collection: &Collection, views: &Views) -> BTreeMap<String, BTreeSet<St
     all
 }
 
-/// What each view had at some serials, with its definition.
-type History = HashMap<String, (String, Vec<(u64, BTreeSet<String>)>)>;
-
 fn run(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let dir = tempfile::tempdir().unwrap();
     let (present, mut collection) = (Present::default(), open(dir.path()));
     let mut keeper = Membership::new(collection.clone(), present.clone());
     let mut definitions = BTreeMap::new();
-    let mut history: History = HashMap::new();
     for step in 0..120 {
         match random.u32(0..20) {
             0 => {
@@ -115,72 +111,16 @@ fn run(seed: u64) {
         let version = collection.version();
         assert_eq!(keeper.reached(), Some(version), "seed {seed}, step {step}");
         let now = each(&collection, &views);
-        // Another definition is another view.
-        history.retain(|name, (query, _)| definitions.get(name.as_str()) == Some(query));
         assert_eq!(noted(&collection, &views), now, "seed {seed}, step {step}");
         let counts = keeper.counts().unwrap_or_default();
         for (name, members) in &now {
             let count = counts.get(name).copied().unwrap_or_default();
             assert_eq!(count, members.len() as u64, "seed {seed}, step {step}: {name}");
         }
-        for (name, query) in &definitions {
-            history.entry((*name).to_owned()).or_insert_with(|| (query.clone(), Vec::new()));
-        }
-        let what = format!("seed {seed}, step {step}");
-        check_left(&keeper, (version.serial, &now), &mut history, &what);
-    }
-}
-
-/// Checks who left each view since earlier serials.
-fn check_left(
-    keeper: &Membership,
-    (serial, now): (u64, &BTreeMap<String, BTreeSet<String>>),
-    history: &mut History,
-    what: &str,
-) {
-    for (name, members) in now {
-        let past = &mut history.get_mut(name).unwrap().1;
-        past.retain(|(since, _)| keeper.left(name, *since, serial).unwrap().is_some());
-        for (since, had) in past.iter() {
-            let left = keeper.left(name, *since, serial).unwrap().unwrap();
-            let left: BTreeSet<&String> = left.iter().map(|it| &it.url).collect();
-            let missing: Vec<_> = had.difference(members).filter(|it| !left.contains(it)).collect();
-            assert!(missing.is_empty(), "{what}: {missing:?} left {name} after {since}");
-        }
-        past.push((serial, members.clone()));
     }
 }
 
 #[test]
 fn memberships_are_exact_whatever_happens() {
     (0..20).for_each(run);
-}
-
-#[test]
-fn who_left_is_known_from_the_beginning_of_a_view() {
-    let dir = tempfile::tempdir().unwrap();
-    let (present, collection) = (Present::default(), open(dir.path()));
-    let keeper = Membership::new(collection.clone(), present.clone());
-    let commit = |changes: Vec<Change>| {
-        collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap().serial
-    };
-    let update = |n, words| Change::Update(record(n, words));
-    commit(vec![update(1, "apple"), update(2, "apple"), update(3, "pear")]);
-    present.set(views(&BTreeMap::from([("a", "apple".to_owned())])));
-    keeper.round(&|| false).unwrap();
-    let begun = collection.version().serial;
-    assert_eq!(keeper.left("a", begun - 1, begun).unwrap(), None, "not of before");
-    // One leaves, one that never was in it changes, one comes.
-    let then = commit(vec![update(1, "pear"), update(3, "quince"), update(4, "apple")]);
-    keeper.round(&|| false).unwrap();
-    let urls = |since, to| {
-        let left = keeper.left("a", since, to).unwrap().unwrap();
-        left.into_iter().map(|it| it.url).collect::<BTreeSet<String>>()
-    };
-    assert_eq!(urls(begun, then), BTreeSet::from(["http://h/1".to_owned()]));
-    let last = commit(vec![Change::Delete(Oid::new("g", "http://h/4"))]);
-    keeper.round(&|| false).unwrap();
-    assert_eq!(urls(then, last), BTreeSet::from(["http://h/4".to_owned()]));
-    assert_eq!(urls(begun, then).len(), 1);
-    assert_eq!(keeper.left("b", begun, last).unwrap(), None);
 }

@@ -2,12 +2,12 @@
 //!
 //! A change that another one has replaced since is left out: that one is in this answer, or will be in the next.
 
-use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use net::shutdown::Shutdown;
 
-use super::{Made, Selection};
+use super::{Made, Selection, Start};
 use crate::change::{Change, Oid, Scanned};
 use crate::collection::Inner;
 use crate::error::Error;
@@ -21,6 +21,8 @@ use crate::open::SELECTED;
 
 /// Compression level: they are sent many times, or once and far.
 const LEVEL: u32 = 6;
+/// Free bytes of the disk that are left to commits.
+const FREE_BYTES_MIN: u64 = 1 << 30;
 /// Number of complete drafts at which they are compressed and written.
 const DRAFTS_MAX: usize = 16;
 
@@ -35,8 +37,6 @@ pub(super) struct Making<'a> {
     /// The last serial written so far.
     base: u64,
     is_snapshot: bool,
-    /// Those that have left; `None`: that is not known.
-    left: Option<HashSet<Oid>>,
     objects: u64,
     output: Option<Arc<Segment>>,
     end: u64,
@@ -60,27 +60,37 @@ impl<'a> Making<'a> {
             commit: 0,
             base: 0,
             is_snapshot: false,
-            left: None,
             objects: 0,
             output: None,
             end: 0,
         }
     }
 
-    /// Makes the answer with the changes of `view` after the serial `since`; 0: all of it.
+    /// Makes the answer with the changes of `view` from `start` on.
     ///
     /// # Errors
     ///
     /// The log cannot be read, or the answer not be written.
-    pub(super) fn of(mut self, mut view: View, since: u64, missing: Holes) -> Result<Made, Error> {
-        (self.base, self.is_snapshot) = (since, since == 0);
-        if let Some(leavers) = &self.selection.leavers
-            && (leavers.reached)().is_some_and(|it| view.version <= it)
-        {
-            self.left = (leavers.left)(since, view.version.serial);
-        }
-        let damaged = view.damaged_members();
-        for part in view.parts_without(since, &damaged) {
+    pub(super) fn of(mut self, mut view: View, start: Start) -> Result<Made, Error> {
+        let (parts, missing, since) = match start {
+            Start::All => {
+                // The order matters: what is found damaged between the two calls is reported as missing, although it
+                // may be there.
+                let damaged = view.damaged_members();
+                (view.parts_without(0, &damaged), view.possible_holes(), 0)
+            }
+            Start::After(since) => {
+                let mut missing = view.holes();
+                match missing.after(since) {
+                    None => missing = Holes::default(),
+                    Some((base, _)) => view.version.serial = base.max(since),
+                }
+                // Damage that is found from now on is an error.
+                (view.parts(since), missing, since)
+            }
+        };
+        (self.base, self.is_snapshot) = (since, start == Start::All);
+        for part in parts {
             self.part(&part, since)?;
         }
         self.changes.cut();
@@ -90,7 +100,8 @@ impl<'a> Making<'a> {
         let parts = self.output.iter().map(whole).collect();
         // The files of the log may go.
         view.segments.clear();
-        Ok(Made { since, view, parts, objects: self.objects, missing, file: None })
+        let (objects, is_taken) = (self.objects, AtomicBool::new(false));
+        Ok(Made { start, view, parts, objects, missing, file: None, is_taken })
     }
 
     fn part(&mut self, part: &SegmentRange, since: u64) -> Result<(), Error> {
@@ -124,14 +135,11 @@ impl<'a> Making<'a> {
                         self.objects += 1;
                         Change::Update(record)
                     }
-                    Some(false) if !self.is_snapshot && self.has_left(&oid) => Change::Delete(oid),
+                    Some(false) if !self.is_snapshot => Change::Delete(oid),
                     _ => return Ok(()),
                 }
             }
             Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
-                return Ok(());
-            }
-            Change::Delete(ref oid) | Change::Withdraw(ref oid, _) if !self.has_left(oid) => {
                 return Ok(());
             }
             other => other,
@@ -143,11 +151,6 @@ impl<'a> Making<'a> {
             reason,
         })?;
         self.flush(DRAFTS_MAX)
-    }
-
-    /// Returns whether an object that is not selected may have been.
-    fn has_left(&self, oid: &Oid) -> bool {
-        self.left.as_ref().is_none_or(|it| it.contains(oid))
     }
 
     /// Writes the complete drafts if there are at least `least`.
@@ -174,6 +177,11 @@ impl<'a> Making<'a> {
             self.base = header.last();
         }
         let segment = self.output()?;
+        let free = self.inner.log.disk.free_bytes(&segment.file).unwrap_or(u64::MAX);
+        let needed = FREE_BYTES_MIN + bytes.len() as u64;
+        if free < needed {
+            return Err(Error::NoRoom { dir: self.inner.dir.clone(), free, needed });
+        }
         let written = segment.file.write_all_at(&bytes, self.end);
         written.map_err(|error| Error::io("cannot write", &segment.path, error))?;
         segment.extend(added);
