@@ -2,6 +2,7 @@
 
 mod edit;
 mod export;
+mod taxonomy;
 mod tune;
 mod view;
 
@@ -64,7 +65,7 @@ pub(crate) enum BrokerCommand {
     },
     /// Write all that a broker has, or what a query selects of it, as SOIF.
     Export(export::Export),
-    /// List, show, try, add and remove views: queries with a name.
+    /// List, show, try, add, import and remove views: queries with a name.
     #[command(subcommand)]
     View(view::ViewCommand),
     /// Confirm the deletions held back at a source or, without --source, the expiry held back.

@@ -2,6 +2,8 @@
 //!
 //! Sans-I/O.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use broker::config::Config;
 use toml_edit::{ArrayOfTables, Decor, DocumentMut, Item, Table, TableLike, Value, value};
@@ -48,33 +50,63 @@ fn set_policy(document: &mut DocumentMut, choice: &Choice) -> anyhow::Result<()>
 }
 
 /// A view for the settings.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NewView<'a> {
-    pub(super) name: &'a str,
-    pub(super) query: &'a str,
-    pub(super) title: Option<&'a str>,
-    pub(super) within: Option<&'a str>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewView {
+    pub(super) name: String,
+    pub(super) query: String,
+    pub(super) title: Option<String>,
+    pub(super) within: Option<String>,
 }
 
 /// Returns the settings in `text` with one more view. Fails as [`with_policy`] does.
-pub(super) fn with_view(text: &str, view: &NewView<'_>) -> anyhow::Result<String> {
+pub(super) fn with_view(text: &str, view: &NewView) -> anyhow::Result<String> {
     edited(text, |document| {
-        let views =
-            document.entry("view").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-        let views = views.as_array_of_tables_mut().context("\"view\" is no list of [[view]]")?;
         let mut table = Table::new();
-        let fields = [
-            ("name", Some(view.name)),
-            ("title", view.title),
-            ("query", Some(view.query)),
-            ("within", view.within),
-        ];
-        for (key, text) in fields.into_iter().filter_map(|(key, text)| Some((key, text?))) {
-            table.insert(key, value(text));
-        }
-        views.push(table);
+        put(&mut table, view);
+        views(document)?.push(table);
         Ok(())
     })
+}
+
+/// Returns the settings in `text` with these views; those that have their names give way. Fails as [`with_policy`]
+/// does.
+pub(super) fn with_views(text: &str, new: &[NewView]) -> anyhow::Result<String> {
+    edited(text, |document| {
+        let views = views(document)?;
+        let mut new: BTreeMap<&str, &NewView> = new.iter().map(|it| (&*it.name, it)).collect();
+        for table in views.iter_mut() {
+            let name = table.get("name").and_then(Item::as_str);
+            if let Some(view) = name.and_then(|it| new.remove(it)) {
+                put(table, view);
+            }
+        }
+        for view in new.into_values() {
+            let mut table = Table::new();
+            put(&mut table, view);
+            views.push(table);
+        }
+        Ok(())
+    })
+}
+
+fn views(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
+    let views = document.entry("view").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    views.as_array_of_tables_mut().context("\"view\" is no list of [[view]]")
+}
+
+fn put(table: &mut Table, view: &NewView) {
+    let fields = [
+        ("name", Some(&view.name)),
+        ("title", view.title.as_ref()),
+        ("query", Some(&view.query)),
+        ("within", view.within.as_ref()),
+    ];
+    for (key, text) in fields {
+        match text {
+            Some(text) => set(table, key, text.into()),
+            None => drop(table.remove(key)),
+        }
+    }
 }
 
 /// Returns the settings in `text` without a view. Fails as [`with_policy`] does, or if there is none.
@@ -161,7 +193,12 @@ mod tests {
 
     #[test]
     fn views_come_and_go() {
-        let view = |name, within| NewView { name, query: "type:PDF", title: None, within };
+        let view = |name: &str, within: Option<&str>| NewView {
+            name: name.to_owned(),
+            query: "type:PDF".to_owned(),
+            title: None,
+            within: within.map(str::to_owned),
+        };
         let source = "[[source]]\nurl = \"http://h/\"\n";
         let one = with_view(&format!("{HEAD}{source}"), &view("papers", None)).unwrap();
         let added = "\n[[view]]\nname = \"papers\"\nquery = \"type:PDF\"\n";
@@ -169,6 +206,12 @@ mod tests {
         let two = with_view(&one, &view("physics", Some("papers"))).unwrap();
         assert!(two.ends_with("query = \"type:PDF\"\nwithin = \"papers\"\n"), "{two}");
         assert_eq!(without_view(&two, "physics").unwrap(), one);
+        // Many at once come beside the others, or in the place of those that have their names.
+        let changed = NewView { query: "type:HTML".to_owned(), ..view("papers", None) };
+        let three = with_views(&two, &[view("a", Some("papers")), changed]).unwrap();
+        let expected = two.replacen("type:PDF", "type:HTML", 1);
+        let added = "\n[[view]]\nname = \"a\"\nquery = \"type:PDF\"\nwithin = \"papers\"\n";
+        assert_eq!(three, format!("{expected}{added}"));
         for refused in [
             with_view(&one, &view("papers", None)),
             with_view(&one, &view("A b", None)),

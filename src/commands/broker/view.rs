@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -11,7 +11,7 @@ use broker::source::{Part, Source};
 use broker::status::Status;
 use broker::views;
 
-use super::{edit, tune};
+use super::{edit, taxonomy, tune};
 use crate::output;
 use crate::settings::File;
 
@@ -21,6 +21,7 @@ use crate::settings::File;
   harvest broker view list -c broker.toml
   harvest broker view try -c broker.toml 'type:PDF AND subject:physics'
   harvest broker view add -c broker.toml physics 'subject:physics' --title Physics
+  harvest broker view import -c broker.toml taxonomy.tsv
   harvest broker view remove -c broker.toml physics")]
 pub(crate) enum ViewCommand {
     /// List the views of a running broker, each with the number of its objects.
@@ -66,6 +67,17 @@ pub(crate) enum ViewCommand {
         #[arg(long)]
         within: Option<String>,
     },
+    /// Write a taxonomy into the settings file as a tree of views, and have the broker read it.
+    ///
+    /// Each line of the taxonomy has a place in the tree, a tab and a query:
+    /// Science/Physics, tab, subject:physics. Views that are there already by the
+    /// names of such places get the queries of the file; others stay.
+    Import {
+        #[command(flatten)]
+        file: File,
+        /// The taxonomy.
+        taxonomy: PathBuf,
+    },
     /// Remove a view from the settings file, and have the broker read it.
     Remove {
         #[command(flatten)]
@@ -98,13 +110,16 @@ pub(super) async fn run(command: ViewCommand) -> anyhow::Result<ExitCode> {
             admin.print(&answer, json, tried)
         }
         ViewCommand::Add { file, name, query, title, within } => {
-            let view = edit::NewView {
-                name: &name,
-                query: &query,
-                title: title.as_deref(),
-                within: within.as_deref(),
-            };
+            let view = edit::NewView { name, query, title, within };
             change(&file, |text| edit::with_view(text, &view)).await
+        }
+        ViewCommand::Import { file, taxonomy } => {
+            let shown = taxonomy.display();
+            let text =
+                fs::read_to_string(&taxonomy).with_context(|| format!("cannot read {shown}"))?;
+            let views = taxonomy::views(&text).with_context(|| format!("in {shown}"))?;
+            output::line(&output::counted(views.len().try_into()?, "view"))?;
+            change(&file, |text| edit::with_views(text, &views)).await
         }
         ViewCommand::Remove { file, name } => {
             change(&file, |text| edit::without_view(text, &name)).await

@@ -115,7 +115,19 @@ fn three_brokers_in_a_row_have_what_each_asks_for() {
     let (_, said) = texts(&wrong);
     assert!(!wrong.status.success() && said.contains("medlars~1"), "{said}");
     assert_eq!(fs::read_to_string(&a.file).unwrap(), before);
-    a.command(&["view", "remove", "medlars"]);
+    // A taxonomy comes in one piece, and again after a change.
+    let taxonomy = write(folder, "taxonomy.tsv", "Fruit\t*\nFruit/Medlars\tmedlars\n");
+    let taxonomy = taxonomy.to_str().unwrap();
+    a.command(&["view", "import", taxonomy]);
+    let listed = a.command(&["view", "list"]);
+    assert!(listed.contains("fruit-medlars"), "{listed}");
+    fs::write(taxonomy, "Fruit\t*\nFruit/Medlars\tcherries\n").unwrap();
+    a.command(&["view", "import", taxonomy]);
+    let shown = a.command(&["view", "show", "fruit-medlars"]);
+    assert!(shown.contains("query  cherries"), "{shown}");
+    for name in ["fruit-medlars", "fruit", "medlars"] {
+        a.command(&["view", "remove", name]);
+    }
     assert!(a.command(&["view", "list"]).starts_with("no views"));
     for mut broker in [a, b, c] {
         assert!(broker.running.stop("TERM").success());
