@@ -118,8 +118,12 @@ pub(super) async fn run(command: ViewCommand) -> anyhow::Result<ExitCode> {
             let text =
                 fs::read_to_string(&taxonomy).with_context(|| format!("cannot read {shown}"))?;
             let views = taxonomy::views(&text).with_context(|| format!("in {shown}"))?;
-            output::line(&output::counted(views.len().try_into()?, "view"))?;
-            change(&file, |text| edit::with_views(text, &views)).await
+            let done = change(&file, |text| edit::with_views(text, &views)).await?;
+            output::line(&format!(
+                "it has the {} of {shown}",
+                output::counted(views.len() as u64, "view")
+            ))?;
+            Ok(done)
         }
         ViewCommand::Remove { file, name } => {
             change(&file, |text| edit::without_view(text, &name)).await
