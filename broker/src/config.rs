@@ -37,7 +37,7 @@ use url::{Host, Url};
 
 use crate::engine::Ranking;
 use crate::source::{Kind, Oai, Part, Source};
-use crate::views::{Views, selecting};
+use crate::views::{self, Views, selecting};
 
 pub use self::freshness::{Freshness, PolicyName};
 
@@ -277,7 +277,6 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
 
 /// Reads what is pulled of a broker.
 fn read_part(table: &Table<'_>, kind: Kind) -> Option<Part> {
-    const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
     let (text, view) = (table.string("query"), table.string("view"));
     let key = if text.is_some() { "query" } else { "view" };
     if kind != Kind::Broker && (text.is_some() || view.is_some()) {
@@ -291,7 +290,8 @@ fn read_part(table: &Table<'_>, kind: Kind) -> Option<Part> {
         }
         (Some(text), None) => {
             let query = selecting::standing(&text);
-            let query = query.map_err(|fault| table.mistake("query", fault, EXPECTED)).ok()?;
+            let query =
+                query.map_err(|fault| table.mistake("query", fault, views::EXPECTED)).ok()?;
             Some(Part::Query(query))
         }
         (None, view) => view.map(Part::View),

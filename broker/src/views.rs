@@ -23,6 +23,8 @@ pub const VIEWS_MAX: usize = 10_000;
 const CONDITIONS_MAX: usize = 512;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
+/// What the settings say that they expect where a query is wrong.
+pub(crate) const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +48,6 @@ pub struct Views(Arc<BTreeMap<String, View>>);
 impl Views {
     /// Reads all `[[view]]`, and reports their mistakes.
     pub(crate) fn read(root: &Table<'_>) -> Self {
-        const EXPECTED: &str = "a query such as \"type:PDF AND subject:physics\"";
         let tables = root.tables("view");
         let mut read: BTreeMap<String, (View, Vec<String>, &Table<'_>)> = BTreeMap::new();
         for (number, table) in tables.iter().enumerate() {
@@ -68,11 +69,9 @@ impl Views {
             else {
                 continue;
             };
-            let found = query::parse(&text).map_err(|error| error.to_string());
-            let found = found.and_then(|it| it.check_standing().map(|()| it));
-            let (query, mut named) = match found.map(split) {
-                Ok(Ok(split)) => split,
-                Ok(Err(fault)) | Err(fault) => {
+            let (query, mut named) = match selecting::standing(&text).and_then(split) {
+                Ok(split) => split,
+                Err(fault) => {
                     table.mistake("query", fault, EXPECTED);
                     continue;
                 }

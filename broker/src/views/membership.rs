@@ -82,16 +82,14 @@ struct Keeping {
     collection: Collection,
     views: Present,
     percolator: Mutex<(Views, Arc<Percolator>)>,
-    reached: watch::Sender<Option<Version>>,
     /// The number of objects of each view, once they have been counted.
     counts: Mutex<Option<BTreeMap<String, u64>>>,
 }
 
 impl Membership {
     pub(crate) fn new(collection: Collection, views: Present) -> Self {
-        let (percolator, reached) = (Mutex::default(), watch::Sender::new(None));
-        let counts = Mutex::new(None);
-        Self(Arc::new(Keeping { collection, views, percolator, reached, counts }))
+        let (percolator, counts) = (Mutex::default(), Mutex::new(None));
+        Self(Arc::new(Keeping { collection, views, percolator, counts }))
     }
 
     /// Keeps the memberships until the shutdown starts.
@@ -101,14 +99,14 @@ impl Membership {
             let (version, _) = (*versions.borrow_and_update(), defined.borrow_and_update().clone());
             let (this, stop) = (self.clone(), shutdown.clone());
             let round = move || this.round(&move || stop.is_started());
-            let pause = match blocking("views", round).await {
-                Ok(()) => PAUSE,
+            let (reached, pause) = match blocking("views", round).await {
+                Ok(reached) => (reached, PAUSE),
                 Err(error) => {
                     tracing::warn!(%error, "what views have is not known; tried again");
-                    RETRY
+                    (None, RETRY)
                 }
             };
-            let is_there = self.reached() == Some(version);
+            let is_there = reached == Some(version);
             tokio::select! {
                 () = shutdown.started() => return,
                 () = sleep(pause), if !is_there => {}
@@ -116,11 +114,6 @@ impl Membership {
                 _ = defined.changed() => {}
             }
         }
-    }
-
-    /// Returns the version up to which the memberships are right.
-    pub(crate) fn reached(&self) -> Option<Version> {
-        *self.0.reached.borrow()
     }
 
     /// Returns the number of objects of each view that has any; `None`: they are not counted yet.
@@ -145,15 +138,14 @@ impl Membership {
         Ok(())
     }
 
-    /// Brings the memberships up to the present version, unless `is_cancelled`.
-    fn round(&self, is_cancelled: &dyn Fn() -> bool) -> Result<(), Error> {
+    /// Brings the memberships up to the present version, and returns it; `None` if `is_cancelled`.
+    fn round(&self, is_cancelled: &dyn Fn() -> bool) -> Result<Option<Version>, Error> {
         let (views, to) = (self.0.views.get(), self.0.collection.version());
         let mut state = self.state()?;
         let wanted: BTreeMap<String, String> =
             views.all().map(|it| (it.name.clone(), name_of(&it.whole))).collect();
         if wanted.is_empty() && state.views.is_empty() && !state.is_beginning {
-            self.0.reached.send_replace(Some(to));
-            return Ok(());
+            return Ok(Some(to));
         }
         let percolator = self.percolator(&views);
         let epoch = to.epoch.to_string();
@@ -167,14 +159,13 @@ impl Membership {
         let new = wanted.iter().filter(|it| gone.contains(it.0) || !state.views.contains_key(it.0));
         let new: BTreeSet<String> = new.map(|it| it.0.clone()).collect();
         if state.is_beginning || !gone.is_empty() || !new.is_empty() {
-            self.0.reached.send_replace(None);
             *self.count_of() = None;
             // Whoever is stopped midway finds them unknown, and begins again.
             state.views.retain(|name, _| !gone.contains(name));
             state.is_beginning = true;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
             if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
-                return Ok(());
+                return Ok(None);
             }
             state.views.extend(wanted.into_iter().filter(|it| new.contains(&it.0)));
             state.is_beginning = false;
@@ -183,10 +174,7 @@ impl Membership {
         if self.count_of().is_none() {
             self.count()?;
         }
-        if self.follow((&views, &percolator), state, to, is_cancelled)? {
-            self.0.reached.send_replace(Some(to));
-        }
-        Ok(())
+        Ok(self.follow((&views, &percolator), state, to, is_cancelled)?.then_some(to))
     }
 
     /// Takes all objects into the views that are new, and out of those that are not in `state`. Returns whether it is

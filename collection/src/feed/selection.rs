@@ -367,10 +367,10 @@ impl FeedServer {
             if let Some(made) = kept.answers().find(start, &self.shared.log.view()) {
                 return Ok(made);
             }
-            if turn.is_none() {
-                *turn = Some(self.making(selection, start)?);
-            }
-            let Some(pending) = &mut *turn else { continue };
+            let pending = match &mut *turn {
+                Some(pending) => pending,
+                none => none.insert(self.making(selection, start)?),
+            };
             let outcome = (&mut pending.0).await;
             *turn = None;
             let made = super::outcome(outcome)?;
