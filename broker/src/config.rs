@@ -150,6 +150,7 @@ impl Config {
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
         config.sources = read_sources(&root, config.freshness);
         config.views = Views::read(&root);
+        config.views.limit(&root, &mut config.daemon.access);
         check_callbacks(&root, &config);
         document.finish()?;
         Ok(config)

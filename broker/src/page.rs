@@ -9,6 +9,7 @@ mod browse;
 pub(crate) mod client;
 mod display_url;
 mod lanes;
+mod limit;
 mod object;
 pub mod parameters;
 mod related;
@@ -29,6 +30,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use query::record::oid_parse;
 use query::{Node, QUERY_BYTES_MAX, Query, QueryError};
+use soif::Record;
 use url::Url;
 use web::Pages;
 use web::failure::{Failure, Wants};
@@ -44,6 +46,7 @@ use crate::views::membership::{Membership, Present};
 use client::{Client, later};
 pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
+use limit::Limit;
 use object::{Format, ObjectPage, ObjectParameters};
 use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
 use related::How;
@@ -140,20 +143,26 @@ impl PageState {
             self.views.get().scope(&query).map_err(|message| {
                 Error::Query(QueryError { offset: 0, len: text.len(), message })
             });
-        let (query, scope) = scoped?;
+        let (query, mut scope) = scoped?;
+        let limit = self.limit_of(&client);
+        scope.extend(limit.iter().map(|it| it.query.clone()));
         let ranking = self.engine.ranking();
         let mut request = SearchRequest { scope, ..asked.request(query, ranking.matching) };
+        // One that stands for others may be outside of the view.
+        request.duplicates |= limit.is_some();
         let feedback = asked.feedback.unwrap_or(ranking.feedback);
         let how = if feedback { How::Expanded } else { How::AsTyped };
         if let Some(name) = &asked.like {
-            request.but = self.named(client, name).await?;
+            let named = self.named(&client, name).await?;
+            request.but = named.filter(|it| limit.as_ref().is_none_or(|limit| limit.has(it)));
             if request.but.is_none() {
                 let message = format!("no object here is {}", shortened(name, 200));
                 let notice = Notice { message, ..Notice::default() };
                 return Ok((request, Answer { notice: Some(notice), ..Answer::default() }));
             }
         }
-        let (mut request, mut answer) = self.search(client, request, how).await?;
+        let asking = (client.address, limit);
+        let (mut request, mut answer) = self.search(&asking, request, how).await?;
         // Text with a colon may mean no attribute at all.
         let words = query::plain(text);
         if let Some(unknown) = &answer.notice
@@ -163,7 +172,7 @@ impl PageState {
             let message = format!("{}; so its words were searched", unknown.message);
             let unknown = Notice { message, ..unknown.clone() };
             (request, answer) =
-                self.search(client, SearchRequest { query: words, ..request }, how).await?;
+                self.search(&asking, SearchRequest { query: words, ..request }, how).await?;
             answer.notice = Some(unknown);
         }
         answer.notice = notice.or(answer.notice);
@@ -174,18 +183,19 @@ impl PageState {
     /// request as it was completed.
     async fn search(
         &self,
-        Client(client): Client,
+        (address, limit): &(IpAddr, Option<Limit>),
         request: SearchRequest,
         how: How,
     ) -> Result<(SearchRequest, Answer), Error> {
         let quick = (!is_dear(&request)).then(|| quick_cpu(self.collection.len()));
-        self.lanes.run(client, quick, self.work(client, request, how)).await
+        let work = self.work((*address, limit.clone()), request, how);
+        self.lanes.run(*address, quick, work).await
     }
 
     /// Returns the search for `request`, to be called with the processor time that it may use.
     fn work(
         &self,
-        client: IpAddr,
+        (address, limit): (IpAddr, Option<Limit>),
         request: SearchRequest,
         how: How,
     ) -> impl Fn(Duration) -> Result<(SearchRequest, Answer), Error> + Clone + Send + 'static + use<>
@@ -196,11 +206,14 @@ impl PageState {
             let mut request = request.clone();
             related::complete(&mut request, how, (&engine, cpu), &collection)?;
             let mut answer = engine.search(&request, cpu)?;
+            if let Some(limit) = &limit {
+                limit.apply(&mut answer, &collection)?;
+            }
             if request.snippets {
                 let text = answer.suggestion.as_deref().filter(|_| answer.respelled);
                 let respelled = text.and_then(|it| query::parse(it).ok());
                 let query = respelled.as_ref().unwrap_or(&request.query);
-                lanes.read_texts(client, |goes_on| {
+                lanes.read_texts(address, |goes_on| {
                     excerpt::add(&mut answer.hits, query, &collection, goes_on);
                 });
             }
@@ -253,17 +266,17 @@ async fn search(
         Ok(asked) => asked,
         Err(error) => {
             let (asked, wrong) = (Parameters::default(), Mistake::parameter(error.message));
-            return show(&state, (&asked, &headers), StatusCode::BAD_REQUEST, Some(wrong), None)
-                .await;
+            let shown = (&asked, &headers);
+            return show(&state, &client, shown, StatusCode::BAD_REQUEST, Some(wrong), None).await;
         }
     };
     let text = asked.text.as_deref().unwrap_or_default();
     // Filters without a query ask for all objects that have these values.
     if !asked.is_search() {
         let asked = Parameters::default();
-        return show(&state, (&asked, &headers), StatusCode::OK, None, None).await;
+        return show(&state, &client, (&asked, &headers), StatusCode::OK, None, None).await;
     }
-    find(&state, client, (&asked, &headers), text).await
+    find(&state, &client, (&asked, &headers), text).await
 }
 
 /// Reads the typed text: as a query or, if it has a mistake, as words with a notice of the mistake.
@@ -298,36 +311,33 @@ fn negation(text: &str, query: &Query) -> Option<Notice> {
 
 async fn find(
     state: &PageState,
-    client: Client,
-    (asked, headers): (&Parameters, &HeaderMap),
+    client: &Client,
+    asking: (&Parameters, &HeaderMap),
     text: &str,
 ) -> Response {
-    match state.ask(client, asked, text).await {
+    let (status, wrong, found) = match state.ask(client.clone(), asking.0, text).await {
         Ok((request, answer)) => {
-            let found = Results::new(asked, &request, &answer);
-            show(state, (asked, headers), StatusCode::OK, None, Some(found)).await
+            (StatusCode::OK, None, Some(Results::new(asking.0, &request, &answer)))
         }
         Err(Error::Query(error)) => {
-            let wrong = Mistake::query(&error, text);
-            show(state, (asked, headers), StatusCode::BAD_REQUEST, Some(wrong), None).await
+            (StatusCode::BAD_REQUEST, Some(Mistake::query(&error, text)), None)
         }
         Err(error @ Error::Late) => {
-            let wrong = Mistake::parameter(error.to_string());
-            show(state, (asked, headers), StatusCode::BAD_REQUEST, Some(wrong), None).await
+            (StatusCode::BAD_REQUEST, Some(Mistake::parameter(error.to_string())), None)
         }
         Err(Error::Crowded(crowded)) => {
-            let wrong = Mistake::parameter(crowded.to_string());
-            let page =
-                show(state, (asked, headers), StatusCode::TOO_MANY_REQUESTS, Some(wrong), None)
-                    .await;
-            later(&crowded, page)
+            let wrong = Some(Mistake::parameter(crowded.to_string()));
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            return later(&crowded, show(state, client, asking, status, wrong, None).await);
         }
-        Err(error) => state.fault(Wants::Html, &error),
-    }
+        Err(error) => return state.fault(Wants::Html, &error),
+    };
+    show(state, client, asking, status, wrong, found).await
 }
 
 async fn show(
     state: &PageState,
+    client: &Client,
     (asked, headers): (&Parameters, &HeaderMap),
     status: StatusCode,
     wrong: Option<Mistake>,
@@ -335,7 +345,8 @@ async fn show(
 ) -> Response {
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
-    let home = if found.is_none() && wrong.is_none() { home(state).await } else { Home::default() };
+    let is_home = found.is_none() && wrong.is_none();
+    let home = if is_home { home(state, client).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
     let activity = state.activity();
     let open = state.open_address(headers);
@@ -352,9 +363,14 @@ fn opening(mut response: Response, address: Option<&str>) -> Response {
 }
 
 /// Counts the objects and sources; returns zeros on an error, since the page works without them.
-async fn home(state: &PageState) -> Home {
+async fn home(state: &PageState, client: &Client) -> Home {
     let collection = state.collection.clone();
     let has_views = state.views.get().all().next().is_some();
+    if let Some(view) = &client.limit {
+        let counts = state.membership.as_ref().and_then(Membership::counts);
+        let objects = counts.and_then(|it| it.get(view).copied()).unwrap_or_default();
+        return Home { objects, has_views, ..Home::default() };
+    }
     let count = move || {
         let sources = collection.sources().map_or(0, |sources| sources.len());
         Home { objects: collection.len(), sources, has_views }
@@ -362,7 +378,12 @@ async fn home(state: &PageState) -> Home {
     tokio::task::spawn_blocking(count).await.unwrap_or_default()
 }
 
-async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) -> Response {
+async fn object(
+    State(state): State<PageState>,
+    client: Client,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let wants = Wants::of(uri.path(), &headers);
     let asked = match ObjectParameters::parse(uri.query()) {
         Ok(asked) => asked,
@@ -386,7 +407,9 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
         Ok(stored) => stored,
         Err(error) => return state.fault(wants, &error),
     };
-    let Some(stored) = stored else {
+    let limit = state.limit_of(&client);
+    let may_have = |record: &Record| limit.as_ref().is_none_or(|it| it.has(record));
+    let Some(stored) = stored.filter(|it| may_have(&it.record)) else {
         let message = "No summary of this object is here; its source may have removed it.";
         return state.pages.fail(wants, &Failure::not_found(message));
     };
@@ -399,7 +422,7 @@ async fn object(State(state): State<PageState>, uri: Uri, headers: HeaderMap) ->
             let page = move |related: &Answer| {
                 ObjectPage::new(&oid, &shown, (&asked, query.as_ref()), related)
             };
-            match state.with_related(record, page).await {
+            match state.with_related(record, limit, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
                     page.link_copy(state.object_cache.as_deref());

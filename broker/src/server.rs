@@ -18,6 +18,7 @@ use daemon::auth::{AdminToken, Guard};
 use daemon::describe::{Describer, Facts};
 use daemon::{Control, Data, Listeners};
 use exchange::push::{self, Keys, Listener, Notifier};
+use exchange::repository;
 use net::client::Client;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -37,7 +38,6 @@ use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
 use crate::status::{Expected, Status};
 use crate::views::membership::{Membership, Present};
-use crate::views::selecting;
 
 /// Folder of the collection in the data directory.
 const COLLECTION: &str = "collection";
@@ -128,8 +128,7 @@ fn open(
     let Data { id, identity, token } = Data::open(data)?;
     let describer = Describer::open(data, "broker", &id, identity.key())?;
     let author = Author { id, identity };
-    let seen =
-        exchange::repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
+    let seen = repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages = Pages::new(seen, page::TEMPLATES, config.templates.clone())?;
     // `base_url` is not the URL of the admin listener.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
@@ -151,17 +150,20 @@ fn open(
     let (base_url, settings) = (config.daemon.base_url.clone(), config.push.clone());
     let views = Present::default();
     views.set(config.views.clone());
+    let membership = Membership::new(collection.clone(), views.clone());
+    let as_sets = membership.as_sets();
     let stages = Stages {
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
-        membership: Membership::new(collection.clone(), views.clone()),
+        membership,
         notifier: Notifier::open(data, base_url, settings, collection.clone(), &control)?,
-        repository: exchange::repository::Repository::new(
+        repository: repository::Repository::with_views(
             collection.clone(),
+            as_sets,
             config.oai.clone(),
             repository_daemon(&config, &author.id),
-            data.join(exchange::repository::SETS),
+            data.join(repository::SETS),
         ),
     };
     config.daemon.write_admin_address(admin_addr)?;
@@ -212,8 +214,8 @@ fn open_collection(config: &Config, author: &Author, now_ms: u64) -> Result<Coll
 
 /// Returns the description of the broker for its OAI-PMH harvesters. It announces no update times,
 /// since its pulls have no fixed times.
-fn repository_daemon(config: &Config, id: &str) -> exchange::repository::Daemon {
-    exchange::repository::Daemon {
+fn repository_daemon(config: &Config, id: &str) -> repository::Daemon {
+    repository::Daemon {
         name: config.name.clone(),
         id: id.to_owned(),
         base_url: config.daemon.base_url.clone(),
@@ -227,8 +229,7 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let views = inner.page.views().clone();
-    let select: push::feed::Select = Arc::new(move |asked| selecting::select(&views.get(), asked));
+    let select = inner.page.selecting();
     let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();

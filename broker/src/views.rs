@@ -12,6 +12,7 @@ pub(crate) mod selecting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use daemon::access::{Access, Proof};
 use query::{Leaf, Node, Query, Value};
 use settings::Table;
 
@@ -95,6 +96,27 @@ impl Views {
             }
         }
         Self(Arc::new(views))
+    }
+
+    /// Reads the `view` of each `[[consumer]]`, and reports mistakes.
+    pub(crate) fn limit(&self, root: &Table<'_>, access: &mut Access) {
+        for table in root.tables("consumer") {
+            let Some(view) = table.string("view") else { continue };
+            if self.get(&view).is_none() {
+                let message = format!("there is no view {view:?}");
+                table.mistake("view", message, "the name of a [[view]]");
+            }
+            let name = table.string("name");
+            let consumer = access.consumers.iter_mut().find(|it| Some(&it.name) == name.as_ref());
+            match consumer {
+                Some(consumer) if consumer.proof == Proof::Nobody => {
+                    let message = format!("{:?} may have nothing anyway", consumer.name);
+                    table.mistake("view", message, "the view of another consumer");
+                }
+                Some(consumer) => consumer.view = Some(view),
+                None => {}
+            }
+        }
     }
 
     /// Returns a view by its name.

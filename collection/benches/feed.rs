@@ -120,7 +120,7 @@ async fn serve_collection(dir: &Path) {
 fn half() -> Selection {
     let takes =
         |record: &Record| record.url.len().is_multiple_of(2) || record.url.ends_with("1.html");
-    Selection { name: "half".to_owned(), takes: Arc::new(takes) }
+    Selection { name: "half".to_owned(), takes: Arc::new(takes), among: None }
 }
 
 /// A process that ends with its handle.

@@ -84,7 +84,7 @@ pub struct Cursor {
 /// A part of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What was asked for.
+    /// What was asked for; empty: all, but the source gives us no more than this.
     pub asked: String,
     /// The source's name for it.
     pub name: String,

@@ -32,6 +32,7 @@ mod recover;
 pub mod replica;
 mod report;
 mod sources;
+mod subset;
 mod suppressed;
 mod takedown;
 #[cfg(test)]
@@ -57,6 +58,7 @@ pub use report::{
 };
 pub use sources::harvested::{HarvestCheckpoint, Harvested};
 pub use sources::restraint;
+pub use subset::{KeptSubset, Subset};
 pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns, has_list};
 pub use takedown::TakenDown;
 pub use takedown::purge::Purged;

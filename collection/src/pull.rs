@@ -193,7 +193,7 @@ impl Puller {
         tally: &mut Tally,
     ) -> Result<Next, Error> {
         let asked = self.feed.asked();
-        let asks_same = |it: &Cursor| it.part.as_ref().map(|it| &it.asked) == asked.as_ref();
+        let asks_same = |it: &Cursor| it.part.as_ref().map_or("", |it| &it.asked) == asked;
         let is_new_part = cursor.as_ref().is_some_and(|it| !asks_same(it));
         let known = cursor.clone().filter(|it| !anew && asks_same(it));
         let response = self.feed.client.send(self.request(known.as_ref(), times, summary)).await;
@@ -222,6 +222,10 @@ impl Puller {
             part.is_new = is_new_part || before.is_some_and(|it| it.is_new);
         }
         let mut intake = match (answer.kind, &known) {
+            // The source limits us no more: the rest is wanted, too.
+            (Kind::Delta, Some(have)) if part.is_none() && have.part.is_some() => {
+                return Ok(Next::Anew);
+            }
             (Kind::Delta, Some(have)) => self.delta(&response, answer, have)?,
             (Kind::Delta, None) => {
                 return Err(self.feed.no_feed(&response.url, "a delta to nothing".to_owned()));

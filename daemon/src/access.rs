@@ -109,6 +109,8 @@ pub struct Consumer {
     pub proof: Proof,
     /// The resources that it may have.
     pub may: BTreeSet<Resource>,
+    /// The view to which it is limited, in a daemon that has views.
+    pub view: Option<String>,
 }
 
 impl Consumer {
@@ -199,6 +201,28 @@ impl Access {
         self.consumers.iter().enumerate().filter(|(_, it)| it.is(client))
     }
 
+    /// Returns the view to which a client is limited on whom there was a verdict about `resource`. The right that
+    /// everybody has is limited as that of the consumer `anyone` is.
+    pub fn view<'a>(
+        &'a self,
+        verdict: Verdict,
+        resource: Resource,
+        client: &'a Requester<'_>,
+    ) -> Option<&'a str> {
+        let consumer = match verdict {
+            Verdict::Known(at) => self.consumers.get(at),
+            _ => {
+                let known = self.known(client).map(|it| it.1);
+                let anyone = self
+                    .consumers
+                    .iter()
+                    .filter(|it| it.proof == Proof::Anyone && it.may.contains(&resource));
+                known.chain(anyone).find(|it| it.view.is_some())
+            }
+        };
+        consumer?.view.as_deref()
+    }
+
     /// Returns whether `resource` is restricted to some clients, by address or to listed consumers.
     pub fn is_for_some(&self, resource: Resource) -> bool {
         !self.is_free(resource) || !self.allow.is_empty() || !self.deny.is_empty()
@@ -274,7 +298,7 @@ fn read_consumer(table: &Table<'_>, asks_certificates: bool) -> Option<Consumer>
             return None;
         }
     };
-    Some(Consumer { name, proof, may })
+    Some(Consumer { name, proof, may, view: None })
 }
 
 fn read_may(table: &Table<'_>) -> BTreeSet<Resource> {

@@ -41,6 +41,10 @@ pub struct Visits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visitor(pub String);
 
+/// The view to which the client of a request is limited: an extension of the request. Without it, it is not limited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit(pub String);
+
 /// The gate of a daemon. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<Inner>);
@@ -98,10 +102,10 @@ impl Gate {
         Resource::at(path).is_some_and(|it| access.is_for_some(it))
     }
 
-    /// Judges a request: returns its consumer if that is known, or the answer if the request is
-    /// refused.
-    fn judge(&self, request: &Request) -> Result<Option<Visitor>, Box<Response>> {
-        let Some(resource) = Resource::at(request.uri().path()) else { return Ok(None) };
+    /// Judges a request: returns its consumer if that is known and the view to which it is limited, or the answer if
+    /// the request is refused.
+    fn judge(&self, request: &Request) -> Result<(Option<Visitor>, Option<Limit>), Box<Response>> {
+        let Some(resource) = Resource::at(request.uri().path()) else { return Ok((None, None)) };
         let access = Arc::clone(&self.0.access.read().unwrap_or_else(PoisonError::into_inner));
         let (headers, extensions) = (request.headers(), request.extensions());
         let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -114,11 +118,12 @@ impl Gate {
             shown: extensions.get::<ClientCertificate>(),
         };
         let verdict = access.judge(resource, &requester);
+        let limit = access.view(verdict, resource, &requester).map(|it| Limit(it.to_owned()));
         let name = |at: usize| access.consumers.get(at).map(|it| it.name.as_str());
         let (who, refusal) = match verdict {
             Verdict::Free => {
                 let known = access.known(&requester).next();
-                return Ok(known.map(|(_, it)| Visitor(it.name.clone())));
+                return Ok((known.map(|(_, it)| Visitor(it.name.clone())), limit));
             }
             Verdict::Known(at) => (name(at), None),
             Verdict::Address => {
@@ -137,7 +142,7 @@ impl Gate {
         match refusal {
             None => {
                 visits.allowed += 1;
-                Ok(Some(Visitor(who)))
+                Ok((Some(Visitor(who)), limit))
             }
             Some(refusal) => {
                 visits.refused += 1;
@@ -174,10 +179,10 @@ pub fn samples(visits: &BTreeMap<String, Visits>) -> impl Iterator<Item = Sample
 
 async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     match gate.judge(&request) {
-        Ok(visitor) => {
-            if let Some(visitor) = visitor {
-                request.extensions_mut().insert(visitor);
-            }
+        Ok((visitor, limit)) => {
+            let known = request.extensions_mut();
+            drop(visitor.map(|it| known.insert(it)));
+            drop(limit.map(|it| known.insert(it)));
             let is_private = gate.is_for_some(request.uri().path());
             let mut response = next.run(request).await;
             if is_private {

@@ -22,6 +22,8 @@
 //! * `responseDate` is the second before the present one, or an earlier one during a commit: a
 //!   later commit must not get a datestamp that a harvester takes to be harvested already.
 //! * Deletions are listed in all sets by type, since a deleted record has no type any more.
+//! * What is deleted and was in a view is listed as such in its set. What left it and is there still is not: who
+//!   harvests a view as a set does not learn of it. To a client that is limited to the view it is deleted.
 
 mod answer;
 mod bitmaps;
@@ -32,6 +34,7 @@ mod origin;
 mod sets;
 mod sets_file;
 pub mod settings;
+mod views;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -50,6 +53,7 @@ use budget::{ByteBudget, Share};
 use collection::{Collection, Error, Stamp};
 use current_sets::{CurrentSets, Unready};
 use daemon::describe::largest;
+use daemon::gate::Limit;
 use daemon::metrics::Sample;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -64,11 +68,13 @@ use net::shutdown::Shutdown;
 use oai::repository::description::SCHEMA_FILES;
 use oai::repository::{PAGE_BYTES_MAX, oap};
 use oai::request::QUERY_BYTES_MAX;
+pub use sets::Subsets;
 use settings::default_id;
 pub use settings::{Daemon, Settings};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use url::Url;
+pub use views::Views;
 use web::Site;
 use web::layout::Link;
 
@@ -140,6 +146,7 @@ pub struct Repository {
 struct Inner {
     collection: Collection,
     current: CurrentSets,
+    views: Views,
     settings: watch::Sender<(Settings, Daemon)>,
     turns: Arc<Semaphore>,
     budget: ByteBudget,
@@ -153,12 +160,24 @@ impl Repository {
     /// rebuilt; the identifier file is next to it. Lists become available once [`keep`](Self::keep)
     /// runs.
     pub fn new(collection: Collection, settings: Settings, daemon: Daemon, sets: PathBuf) -> Self {
+        Self::with_views(collection, Views::default(), settings, daemon, sets)
+    }
+
+    /// Returns the same with sets by view.
+    pub fn with_views(
+        collection: Collection,
+        views: Views,
+        settings: Settings,
+        daemon: Daemon,
+        sets: PathBuf,
+    ) -> Self {
         let id_file = IdentifierFile::beside(&sets);
         let current = CurrentSets::new(collection.clone(), sets);
         let settings = watch::Sender::new((settings, daemon));
         let turns = Arc::new(Semaphore::new(ANSWERS_MAX));
         let (budget, counters) = (ByteBudget::new(SENDING_BYTES_MAX), Mutex::default());
-        let shared = Inner { collection, current, settings, turns, budget, id_file, counters };
+        let shared =
+            Inner { collection, current, views, settings, turns, budget, id_file, counters };
         Self { shared: Arc::new(shared) }
     }
 
@@ -234,6 +253,7 @@ impl Repository {
         }
         let (parts, body) = request.into_parts();
         let base_url = base_url(&daemon, &parts.headers, parts.uri.path());
+        let limit = parts.extensions.get().map(|Limit(view)| view.clone());
         let query = match parts.method {
             Method::GET | Method::HEAD => parts.uri.query().unwrap_or_default().to_owned(),
             Method::POST => form(&parts.headers, body).await?,
@@ -250,11 +270,12 @@ impl Repository {
         let this = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            let Inner { collection, current, id_file, .. } = &*this.shared;
+            let Inner { collection, current, views, id_file, .. } = &*this.shared;
             let id = id_file.get(settings.repository_identifier.as_ref(), || default_id(&daemon));
             let facts = settings::facts(&settings, &daemon, id.ok_or_else(broken)?, base_url);
             let now = Stamp(clock::now_ms());
-            let responder = Responder::open(collection, current, &facts, oap, now);
+            let (of, seen) = ((collection, current), (views, limit.as_deref()));
+            let responder = Responder::open(of, seen, &facts, oap, now).map_err(refused)?;
             let answered = responder.answer(&query).map_err(refused)?;
             if answered.records != 0 {
                 id_file.keep(&facts.id);
@@ -272,7 +293,7 @@ impl Repository {
         packed: bool,
         share: Share,
     ) -> Result<Response, Refusal> {
-        let Answered { text, records, is_fault, size } = answered;
+        let Answered { text, records, is_fault, sizes } = answered;
         {
             let mut counters = self.counted();
             counters.records += records;
@@ -294,9 +315,9 @@ impl Repository {
         if is_packed {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        if let Some(size) = size {
-            headers.insert(oap::LIST_HEADER, HeaderValue::from(size));
-            headers.insert(oap::TOTAL_HEADER, HeaderValue::from(self.shared.collection.len()));
+        if let Some((list, total)) = sizes {
+            headers.insert(oap::LIST_HEADER, HeaderValue::from(list));
+            headers.insert(oap::TOTAL_HEADER, HeaderValue::from(total));
         }
         Ok(response)
     }

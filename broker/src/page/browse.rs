@@ -10,6 +10,7 @@ use url::form_urlencoded;
 use web::failure::{Failure, Wants};
 
 use super::PageState;
+use super::client::Client;
 use crate::views::{FIELD, View};
 
 /// Deepest level of the tree that is shown.
@@ -32,7 +33,7 @@ struct ShownView {
     within: Vec<Self>,
 }
 
-pub(super) async fn browse(State(state): State<PageState>) -> Response {
+pub(super) async fn browse(State(state): State<PageState>, client: Client) -> Response {
     let views = state.views.get();
     if views.all().next().is_none() {
         let failure = Failure::not_found("This broker has no views.");
@@ -42,6 +43,11 @@ pub(super) async fn browse(State(state): State<PageState>) -> Response {
     let mut within: BTreeMap<Option<&str>, Vec<&View>> = BTreeMap::new();
     for view in views.all() {
         within.entry(view.within.as_deref()).or_default().push(view);
+    }
+    if let Some(limit) = &client.limit {
+        // As if that one and those within it were all.
+        let own = views.get(limit).into_iter().collect();
+        within.insert(None, own);
     }
     let page = BrowsePage { views: tree(&within, counts.as_ref(), None, 0) };
     state.pages.respond(StatusCode::OK, "views.html", &page)

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use axum::extract::FromRequestParts;
 use axum::response::Response;
+use daemon::gate::Limit;
 use http::HeaderValue;
 use http::header::RETRY_AFTER;
 use http::request::Parts;
@@ -12,16 +13,23 @@ use net::server::Peer;
 
 use crate::error::Crowded;
 
-/// The client that asks, by the part of its address that belongs to one subscriber.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Client(pub(crate) IpAddr);
+/// The client that asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// The part of its address that belongs to one subscriber.
+    pub(crate) address: IpAddr,
+    /// The view to which it is limited.
+    pub(crate) limit: Option<String>,
+}
 
 impl<S: Sync> FromRequestParts<S> for Client {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Ok(Self(parts.extensions.get().map_or(here, |peer: &Peer| peer.subscriber())))
+        let address = parts.extensions.get().map_or(here, |peer: &Peer| peer.subscriber());
+        let limit = parts.extensions.get().map(|Limit(view)| view.clone());
+        Ok(Self { address, limit })
     }
 }
 

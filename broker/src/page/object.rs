@@ -11,6 +11,7 @@ mod text;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use collection::ORIGIN_PATH;
 use oai::crosswalk::LANDING_PAGE;
 use query::Query;
 use query::field::Quantity;
@@ -290,6 +291,9 @@ fn facts(parts: &mut Parts<'_>) -> Vec<Fact> {
     add("Size", one(record.number("File-Size").map(web::templates::size)));
     let gatherer = shortened(&harmless(&gatherer_name(record)), FACT_CHARS_MAX);
     add("Gathered by", one(Some(gatherer).filter(|it| !it.is_empty())));
+    // The ids of brokers, the first of which pulled the gatherer.
+    let path = parts.line(ORIGIN_PATH).unwrap_or_default();
+    add("By way of", (path.split_whitespace().map(str::to_owned).collect(), 0));
     facts
 }
 

@@ -15,6 +15,7 @@ use url::Url;
 use super::PageState;
 use super::client::Client;
 use super::lanes::quick_cpu;
+use super::limit::Limit;
 use crate::answer::{Answer, Matching, SearchRequest, Sort};
 use crate::engine::{Engine, feedback};
 use crate::error::Error;
@@ -39,17 +40,17 @@ impl PageState {
     /// Returns the record that is named by its OID or URL; `None` if none is here.
     pub(super) async fn named(
         &self,
-        Client(client): Client,
+        client: &Client,
         name: &str,
     ) -> Result<Option<Arc<Record>>, Error> {
         let (engine, collection, name) =
             (self.engine.clone(), self.collection.clone(), name.to_owned());
         let work = move |cpu| named((&engine, cpu), &collection, &name);
         let quick = Some(quick_cpu(self.collection.len()));
-        Ok(self.lanes.run(client, quick, work).await?.map(Arc::new))
+        Ok(self.lanes.run(client.address, quick, work).await?.map(Arc::new))
     }
 
-    /// Calls `show` with some objects about the same as a record, and its other forms; with none if
+    /// Calls `show` with some objects about the same as a record, within `limit`, and its other forms; with none if
     /// that fails or takes long, since the page of the object works without them. Both have a place
     /// among the quick searches: to look through a long text takes as long as these.
     ///
@@ -59,13 +60,15 @@ impl PageState {
     pub(super) async fn with_related<T: Send + 'static>(
         &self,
         record: Arc<Record>,
+        limit: Option<Limit>,
         show: impl FnOnce(&Answer) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let mut request = SearchRequest::new(Query::all(), "");
         (request.limit, request.facets, request.snippets) = (RELATED_MAX, false, false);
         request.but = Some(record);
+        request.scope.extend(limit.iter().map(|it| it.query.clone()));
         // Without snippets, nobody pays.
-        let work = self.work(IpAddr::V4(Ipv4Addr::UNSPECIFIED), request, How::AsTyped);
+        let work = self.work((IpAddr::V4(Ipv4Addr::UNSPECIFIED), limit), request, How::AsTyped);
         let shown = move |cpu| {
             let related = work(cpu).map(|it| it.1).unwrap_or_else(|error| {
                 tracing::debug!(%error, "no objects about the same");

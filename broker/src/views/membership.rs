@@ -3,27 +3,34 @@
 //! Each commit of the collection is percolated: of each changed record the views that have it now are held against
 //! those that had it before. These are notes of the collection, as is the version up to which they are right, in one
 //! commit: so they are exact after a crash, and go with a copy of the collection. A view that is new or defined anew
-//! begins with all objects.
+//! begins with all objects. Who left a view is known back to the horizon, so that its consumers are told of these alone.
 //!
 //! Source: ours; the cursor is that of docs/collection.md.
+
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use collection::{Batch, Change, Collection, Note, Oid, Stamp, Version};
+use collection::{
+    Batch, Change, Collection, KeptSubset, Note, Oid, Scanned, Stamp, Subset, Version,
+};
+use exchange::repository;
 use net::clock;
 use net::shutdown::Shutdown;
 use query::percolator::Percolator;
 use serde::{Deserialize, Serialize};
 use soif::Record;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::Views;
 use super::selecting::name_of;
+use super::{View, Views};
 use crate::blocking::blocking;
 use crate::error::Error;
+use standing::Standing;
 
 /// Key of the note of the state.
 const STATE: &[u8] = b"views/state";
@@ -33,6 +40,8 @@ const OF: &[u8] = b"views/of/";
 const NOTES_MAX: usize = 1_000;
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(5);
+/// Longest time for which a request waits until the views are known.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between rounds, so that changes in quick succession are taken together.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,11 +50,50 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct State {
     epoch: String,
     serial: u64,
-    /// The views, each with the name of its selection, which stands for its definition.
-    views: BTreeMap<String, String>,
+    views: BTreeMap<String, Kept>,
     /// Whether objects are just being taken into new views, and out of those that are gone.
     #[serde(default)]
     is_beginning: bool,
+}
+
+/// A view as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    /// The name of its selection, which stands for its definition.
+    selection: String,
+    /// The version from which on it is known who left it.
+    since: u64,
+}
+
+/// The objects of all views.
+#[derive(Debug)]
+struct Extents {
+    views: BTreeMap<String, (Kept, Subset)>,
+    /// The horizon up to which it is forgotten who left.
+    horizon: u64,
+}
+
+impl Extents {
+    /// Takes a change of an object into the extents of the views in which it was or is.
+    fn change(&mut self, serial: u64, before: &Standing, after: &Standing) {
+        for (name, left) in &before.left {
+            if let Some((_, subset)) = self.views.get_mut(name) {
+                Arc::make_mut(&mut subset.left).remove(*left);
+            }
+        }
+        for name in after.within.iter() {
+            if let Some((_, subset)) = self.views.get_mut(name) {
+                Arc::make_mut(&mut subset.members).insert(serial);
+            }
+        }
+        for (name, left) in &after.left {
+            if let Some((_, subset)) = self.views.get_mut(name) {
+                // It may have been counted already, by its last change.
+                Arc::make_mut(&mut subset.members).remove(serial);
+                Arc::make_mut(&mut subset.left).insert(*left);
+            }
+        }
+    }
 }
 
 /// The views that count at present. Clones share them.
@@ -82,14 +130,17 @@ struct Keeping {
     collection: Collection,
     views: Present,
     percolator: Mutex<(Views, Arc<Percolator>)>,
-    /// The number of objects of each view, once they have been counted.
-    counts: Mutex<Option<BTreeMap<String, u64>>>,
+    /// `None`: they have not been read yet.
+    extents: Mutex<Option<Extents>>,
+    /// The version up to which the extents are right.
+    reached: watch::Sender<Version>,
 }
 
 impl Membership {
     pub(crate) fn new(collection: Collection, views: Present) -> Self {
-        let (percolator, counts) = (Mutex::default(), Mutex::new(None));
-        Self(Arc::new(Keeping { collection, views, percolator, counts }))
+        let (percolator, extents) = (Mutex::default(), Mutex::default());
+        let reached = watch::Sender::new(Version::default());
+        Self(Arc::new(Keeping { collection, views, percolator, extents, reached }))
     }
 
     /// Keeps the memberships until the shutdown starts.
@@ -102,6 +153,7 @@ impl Membership {
             let (reached, pause) = match blocking("views", round).await {
                 Ok(reached) => (reached, PAUSE),
                 Err(error) => {
+                    *self.extents() = None;
                     tracing::warn!(%error, "what views have is not known; tried again");
                     (None, RETRY)
                 }
@@ -116,26 +168,89 @@ impl Membership {
         }
     }
 
-    /// Returns the number of objects of each view that has any; `None`: they are not counted yet.
+    /// Returns the number of objects of each view; `None`: they are not counted yet.
     pub(crate) fn counts(&self) -> Option<BTreeMap<String, u64>> {
-        self.count_of().clone()
+        let count =
+            |(name, (_, subset)): (&String, &(Kept, Subset))| (name.clone(), subset.members.len());
+        Some(self.extents().as_ref()?.views.iter().map(count).collect())
     }
 
-    fn count_of(&self) -> MutexGuard<'_, Option<BTreeMap<String, u64>>> {
-        self.0.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the objects of a view, under a name that stands for its definition and its beginning here; `None`: they
+    /// are not known yet.
+    pub(crate) fn subset(&self, view: &View) -> Option<(String, KeptSubset)> {
+        let (this, name) = (self.clone(), view.name.clone());
+        let selection = name_of(&view.whole);
+        let epoch = self.0.collection.version().epoch;
+        let extents = self.extents();
+        let (kept, _) =
+            extents.as_ref()?.views.get(&name).filter(|it| it.0.selection == selection)?;
+        let (kept, whole) = (kept.clone(), format!("{selection} {epoch} {}", kept.since));
+        let get = move || {
+            let extents = this.extents();
+            let found = extents.as_ref()?.views.get(&name).filter(|it| it.0 == kept)?;
+            Some(found.1.clone())
+        };
+        Some((whole, KeptSubset::new(self.0.reached.subscribe(), get)))
     }
 
-    /// Counts the objects of each view by the notes.
-    fn count(&self) -> Result<(), Error> {
-        let mut counts = BTreeMap::new();
-        for note in self.0.collection.notes(OF) {
-            let names = String::from_utf8(note?.1).unwrap_or_default();
-            for name in names.lines() {
-                *counts.entry(name.to_owned()).or_default() += 1;
-            }
+    /// Returns the views as sets of the OAI-PMH repository.
+    pub(crate) fn as_sets(&self) -> repository::Views {
+        let this = self.clone();
+        repository::Views::new(move |version| this.all_at(version))
+    }
+
+    /// Returns the objects of all views at a version, or later; `None` if they are not known soon. Blocks.
+    fn all_at(&self, version: Version) -> Option<BTreeMap<String, Subset>> {
+        if self.0.views.get().all().next().is_none() {
+            return Some(BTreeMap::new());
         }
-        *self.count_of() = Some(counts);
-        Ok(())
+        // Whoever does not need them must not wait while new views are filled.
+        self.counts()?;
+        let is_there = |it: &Version| it.epoch == version.epoch && version.serial <= it.serial;
+        let mut reached = self.0.reached.subscribe();
+        let waited = timeout(PATIENCE, reached.wait_for(is_there));
+        Handle::current().block_on(waited).ok()?.ok()?;
+        let extents = self.extents();
+        let all = extents.as_ref()?.views.iter();
+        Some(all.map(|(name, (_, subset))| (name.clone(), subset.clone())).collect())
+    }
+
+    fn extents(&self) -> MutexGuard<'_, Option<Extents>> {
+        self.0.extents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the extents of all views from the notes, and forgets who left before the horizon.
+    fn read(&self, state: &State, is_cancelled: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let horizon = self.0.collection.horizon();
+        let views = state.views.iter();
+        let views = views.map(|(name, kept)| (name.clone(), (kept.clone(), Subset::default())));
+        let mut extents = Extents { views: views.collect(), horizon };
+        let (mut notes, nothing) = (Vec::new(), Standing::default());
+        for note in self.0.collection.notes(OF) {
+            if is_cancelled() {
+                return Ok(false);
+            }
+            let (key, value) = note?;
+            let (mut standing, was) = (Standing::read(&value), Standing::read(&value));
+            standing.left.retain(|name, left| {
+                horizon < *left && state.views.get(name).is_some_and(|it| it.since < *left)
+            });
+            if standing != was {
+                notes.push(noted(&key, standing.written()));
+            }
+            if NOTES_MAX <= notes.len() {
+                self.commit(std::mem::take(&mut notes))?;
+            }
+            let oid = key.get(OF.len()..).and_then(Oid::from_key);
+            let live = oid.map_or(Ok(None), |it| self.0.collection.serial(&it))?;
+            if live.is_none() {
+                standing.within.clear();
+            }
+            extents.change(live.unwrap_or_default(), &nothing, &standing);
+        }
+        self.commit(notes)?;
+        *self.extents() = Some(extents);
+        Ok(true)
     }
 
     /// Brings the memberships up to the present version, and returns it; `None` if `is_cancelled`.
@@ -150,31 +265,38 @@ impl Membership {
         let percolator = self.percolator(&views);
         let epoch = to.epoch.to_string();
         if state.epoch != epoch {
+            *self.extents() = None;
             self.forget()?;
             state = State { epoch, serial: to.serial, ..State::default() };
         }
-        let is_same = |name: &String, known: &String| wanted.get(name) == Some(known);
-        let gone: BTreeSet<String> =
-            state.views.iter().filter(|it| !is_same(it.0, it.1)).map(|it| it.0.clone()).collect();
-        let new = wanted.iter().filter(|it| gone.contains(it.0) || !state.views.contains_key(it.0));
-        let new: BTreeSet<String> = new.map(|it| it.0.clone()).collect();
-        if state.is_beginning || !gone.is_empty() || !new.is_empty() {
-            *self.count_of() = None;
+        let is_same = |name: &String, known: &mut Kept| wanted.get(name) == Some(&known.selection);
+        let count = state.views.len();
+        state.views.retain(is_same);
+        let new = wanted.iter().filter(|it| !state.views.contains_key(it.0));
+        let new: BTreeMap<String, Kept> = new
+            .map(|(name, it)| (name.clone(), Kept { selection: it.clone(), since: to.serial }))
+            .collect();
+        if state.is_beginning || state.views.len() < count || !new.is_empty() {
+            *self.extents() = None;
             // Whoever is stopped midway finds them unknown, and begins again.
-            state.views.retain(|name, _| !gone.contains(name));
             state.is_beginning = true;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
             if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
                 return Ok(None);
             }
-            state.views.extend(wanted.into_iter().filter(|it| new.contains(&it.0)));
+            state.views.extend(new);
             state.is_beginning = false;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
         }
-        if self.count_of().is_none() {
-            self.count()?;
+        let horizon = self.extents().as_ref().map(|it| it.horizon);
+        if horizon != Some(self.0.collection.horizon()) && !self.read(&state, is_cancelled)? {
+            return Ok(None);
         }
-        Ok(self.follow((&views, &percolator), state, to, is_cancelled)?.then_some(to))
+        if !self.follow((&views, &percolator), state, to, is_cancelled)? {
+            return Ok(None);
+        }
+        self.0.reached.send_replace(to);
+        Ok(Some(to))
     }
 
     /// Takes all objects into the views that are new, and out of those that are not in `state`. Returns whether it is
@@ -182,7 +304,7 @@ impl Membership {
     fn begin(
         &self,
         (views, percolator): (&Views, &Percolator),
-        (state, new): (&State, &BTreeSet<String>),
+        (state, new): (&State, &BTreeMap<String, Kept>),
         to: Version,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
@@ -199,11 +321,13 @@ impl Membership {
                 continue;
             }
             let old = self.of(&oid)?;
-            let kept = old.iter().filter(|it| state.views.contains_key(*it));
-            let mut now: BTreeSet<String> = kept.cloned().collect();
-            now.extend(has(views, percolator, record).into_iter().filter(|it| new.contains(it)));
+            let mut now = old.clone();
+            now.within.retain(|it| state.views.contains_key(it));
+            now.left.retain(|it, _| state.views.contains_key(it));
+            let has = has(views, percolator, record);
+            now.within.extend(has.into_iter().filter(|it| new.contains_key(it)));
             if now != old {
-                notes.push(members(&oid, &now));
+                notes.push(of(&oid, &now));
             }
             if NOTES_MAX <= notes.len() {
                 self.commit(std::mem::take(&mut notes))?;
@@ -232,46 +356,67 @@ impl Membership {
             if to.serial < scanned.serial {
                 break;
             }
-            let Some(oid) = scanned.change.oid() else { continue };
-            let live = self.0.collection.serial(&oid)?;
-            let now = match &scanned.change {
-                Change::Update(record) if live == Some(scanned.serial) => {
-                    has(views, percolator, record)
-                }
-                Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..)
-                    if live.is_none() =>
-                {
-                    BTreeSet::new()
-                }
-                // Another change of it is to come.
-                _ => continue,
-            };
+            let Some((oid, has)) = self.present((views, percolator), &scanned)? else { continue };
             let old = self.of(&oid)?;
+            let now = old.after(scanned.serial, has);
             if now != old {
-                notes.push(members(&oid, &now));
-                changed.extend(old.difference(&now).map(|it| (it.clone(), false)));
-                changed.extend(now.difference(&old).map(|it| (it.clone(), true)));
+                notes.push(of(&oid, &now));
+            }
+            if now != Standing::default() {
+                changed.push((scanned.serial, old, now));
             }
             if NOTES_MAX <= notes.len() {
                 self.commit(std::mem::take(&mut notes))?;
-                self.count_changed(std::mem::take(&mut changed));
+                self.have_changed(std::mem::take(&mut changed))?;
             }
         }
         state.serial = to.serial;
         notes.push(noted(STATE, Some(written(&state))));
         self.commit(notes)?;
-        self.count_changed(changed);
+        self.have_changed(changed)?;
         Ok(true)
     }
 
-    /// Counts objects that left views, and that came.
-    fn count_changed(&self, changed: Vec<(String, bool)>) {
-        if let Some(counts) = self.count_of().as_mut() {
-            for (name, has_come) in changed {
-                let count = counts.entry(name).or_default();
-                *count = if has_come { *count + 1 } else { count.saturating_sub(1) };
+    /// Returns the object of a change, and the views that have it now; `None` if another change of it is to come, or it
+    /// changes nothing.
+    fn present(
+        &self,
+        (views, percolator): (&Views, &Percolator),
+        scanned: &Scanned,
+    ) -> Result<Option<(Oid, BTreeSet<String>)>, Error> {
+        let Some(oid) = scanned.change.oid() else { return Ok(None) };
+        let live = self.0.collection.serial(&oid)?;
+        Ok(match &scanned.change {
+            Change::Update(record) if live == Some(scanned.serial) => {
+                Some((oid, has(views, percolator, record)))
             }
+            Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..) if live.is_none() => {
+                Some((oid, BTreeSet::new()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Takes changes, each with the standing of its object before and after, into the extents.
+    fn have_changed(&self, changes: Vec<(u64, Standing, Standing)>) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
         }
+        let mut extents = self.extents();
+        let Some(extents) = extents.as_mut() else { return Ok(()) };
+        let mut touched: BTreeSet<String> = BTreeSet::new();
+        for (serial, before, after) in changes {
+            extents.change(serial, &before, &after);
+            touched.extend(before.within);
+        }
+        self.0.collection.with_live(|live| {
+            for name in &touched {
+                if let Some((_, subset)) = extents.views.get_mut(name) {
+                    *Arc::make_mut(&mut subset.members) &= live;
+                }
+            }
+        })?;
+        Ok(())
     }
 
     /// Returns the percolator of these views.
@@ -290,11 +435,10 @@ impl Membership {
         Ok(serde_json::from_slice(&note).unwrap_or_default())
     }
 
-    /// Returns the views that have an object, as the notes say.
-    fn of(&self, oid: &Oid) -> Result<BTreeSet<String>, Error> {
-        let note = self.0.collection.note(&[OF, &oid.key()].concat())?.unwrap_or_default();
-        let names = String::from_utf8(note).unwrap_or_default();
-        Ok(names.lines().map(str::to_owned).collect())
+    /// Returns the standing of an object, as its note says.
+    fn of(&self, oid: &Oid) -> Result<Standing, Error> {
+        let note = self.0.collection.note(&[OF, &oid.key()].concat())?;
+        Ok(Standing::read(&note.unwrap_or_default()))
     }
 
     /// Removes the notes of all objects.
@@ -332,10 +476,8 @@ fn noted(key: &[u8], value: Option<Vec<u8>>) -> Note {
     Note { key: key.to_vec(), value }
 }
 
-fn members(oid: &Oid, names: &BTreeSet<String>) -> Note {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let value = (!names.is_empty()).then(|| names.join("\n").into_bytes());
-    noted(&[OF, &oid.key()].concat(), value)
+fn of(oid: &Oid, standing: &Standing) -> Note {
+    noted(&[OF, &oid.key()].concat(), standing.written())
 }
 
 fn written(state: &State) -> Vec<u8> {

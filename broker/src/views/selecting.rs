@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use collection::KeptSubset;
 use collection::feed::Selection;
+use exchange::push::feed::Unselected;
 use query::{Matcher, Node, Query};
+use soif::Record;
 use soif::digest::Md5;
 use url::form_urlencoded;
 
-use super::{FIELD, Views};
+use super::{FIELD, View, Views};
 
 /// Version of what a query matches: with another one, consumers take all anew.
 const MATCHING: u32 = 1;
@@ -33,52 +36,67 @@ pub(crate) fn name_of(query: &Query) -> String {
 /// Returns what a query selects.
 pub(crate) fn selection(query: &Query) -> Selection {
     let (matcher, name) = (Matcher::new(query), name_of(query));
-    Selection { name, takes: Arc::new(move |record| matcher.matches(record).is_some()) }
+    let takes = Arc::new(move |record: &Record| matcher.matches(record).is_some());
+    Selection { name, takes, among: None }
 }
 
 /// Reads the parameters of a request for the feed: `q` and `view`. Returns those that the feed knows, and the selection;
-/// `None`: all is asked for.
+/// `None`: all is asked for. `limit` is the view to which the client is limited, and `subset` returns the objects of a
+/// view under a name, or `None` while they are not known.
 ///
 /// # Errors
 ///
-/// A description of the mistake in the query, or that there is no such view.
+/// A description of the mistake in the query, or that there is no such view; or its objects are not known yet.
 pub(crate) fn select(
     views: &Views,
+    limit: Option<&str>,
+    subset: &dyn Fn(&View) -> Option<(String, KeptSubset)>,
     parameters: &str,
-) -> Result<Option<(String, Selection)>, String> {
+) -> Result<Option<(String, Selection)>, Unselected> {
     let pairs = form_urlencoded::parse(parameters.as_bytes());
     let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q" || it.0 == FIELD);
-    let mut nodes = Vec::new();
+    // A limit is there as long as the settings name it, but for the moment in which they change.
+    let limit = limit.map(|it| views.get(it).ok_or(Unselected::Later)).transpose()?;
+    let (mut nodes, mut within) = (Vec::new(), limit);
     for (number, (name, text)) in asked.iter().enumerate() {
         if asked.iter().take(number).any(|it| it.0 == *name) {
-            return Err(format!("{name} is given twice"));
+            return Err(Unselected::Wrong(format!("{name} is given twice")));
         }
         if name == FIELD {
             // Who pulls a view that is gone must not lose what it has.
-            let view = views.get(text).ok_or_else(|| format!("there is no view {text:?}"))?;
-            nodes.push(view.whole.root.clone());
+            let view = views.get(text);
+            let view =
+                view.ok_or_else(|| Unselected::Wrong(format!("there is no view {text:?}")))?;
+            match within {
+                None => within = Some(view),
+                Some(limit) if limit.name == view.name => {}
+                Some(_) => nodes.push(view.whole.root.clone()),
+            }
         } else {
-            let (query, scope) = views.scope(&standing(text)?)?;
+            let scoped = standing(text).and_then(|it| views.scope(&it));
+            let (query, scope) = scoped.map_err(Unselected::Wrong)?;
             nodes.extend(std::iter::once(query).chain(scope).map(|it| it.root));
         }
     }
-    if nodes.is_empty() {
+    if nodes.is_empty() && within.is_none() {
         return Ok(None);
     }
     nodes.retain(|it| *it != Node::All);
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    Ok(Some((rest, selection(&Query { root: Node::and(nodes) }))))
+    let selected = selection(&Query { root: Node::and(nodes) });
+    let Some(view) = within else { return Ok(Some((rest, selected))) };
+    let (name, among) = subset(view).ok_or(Unselected::Later)?;
+    let name = Md5::of(format!("{name} {}", selected.name).as_bytes()).to_string();
+    Ok(Some((rest, Selection { name, among: Some(among), ..selected })))
 }
 
 #[cfg(test)]
 mod tests {
-    use soif::Record;
-
     use super::*;
 
     #[test]
     fn a_query_is_taken_out_of_the_parameters() {
-        let select = |parameters: &str| select(&Views::default(), parameters);
+        let select = |parameters: &str| select(&Views::default(), None, &|_| None, parameters);
         assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
         let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
         assert_eq!(rest, "since=3&epoch=a");
@@ -96,7 +114,7 @@ mod tests {
             [("q=%28a", "at byte"), ("q=apple~1", "apple~1"), ("q=%2Ba+b", "b only ranks")]
         {
             let said = select(wrong).map(|it| it.is_some()).unwrap_err();
-            assert!(said.contains(part), "{wrong}: {said}");
+            assert!(format!("{said:?}").contains(part), "{wrong}: {said:?}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod followers;
 mod freshness_page;
 mod graph;
 mod index;
+mod limits;
 mod oai;
 mod pages;
 mod replica;

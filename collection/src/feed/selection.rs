@@ -3,8 +3,8 @@
 //! The caller says which, under a name that stands for what decides: the collection knows no queries.
 //! The answers are those of the whole feed, in the same form, with its epochs and serials. An object that
 //! changed and is not, or is no longer, among the selected ones is in a delta as a release; who never had
-//! it ignores that. `Harvest-View` is the name, in answers and in requests that continue: another name
-//! means a snapshot.
+//! it ignores that. Of a [`KeptSubset`] only those are that have left it. `Harvest-View` is the name, in answers and
+//! in requests that continue: another name means a snapshot.
 //!
 //! Answers are made on a thread of their own, once for each selection and state of the log, and kept as
 //! files within bounds. While a large one is being made, requests get 503 and ask again; whoever asks for it
@@ -38,6 +38,7 @@ use crate::log::holes::Holes;
 use crate::log::served;
 use crate::log::{SegmentRange, View};
 use crate::member;
+use crate::subset::{KeptSubset, Subset};
 use crate::wire::{VIEW, set_missing, value};
 use making::Making;
 
@@ -61,6 +62,8 @@ pub struct Selection {
     pub name: String,
     /// Whether a record belongs to it; always the same for the same record.
     pub takes: Arc<dyn Fn(&Record) -> bool + Send + Sync>,
+    /// Of whose objects alone it is. Of all others nothing is said.
+    pub among: Option<KeptSubset>,
 }
 
 impl fmt::Debug for Selection {
@@ -351,6 +354,16 @@ impl FeedServer {
         Ok(snapshot)
     }
 
+    /// Returns a state of the log, and that of the subset to which a selection is limited, which is at least as new.
+    async fn basis(&self, selection: &Selection) -> Result<(View, Option<Subset>), Refusal> {
+        let view = self.shared.log.view();
+        let subset = match &selection.among {
+            Some(kept) => Some(kept.at(view.version).await.ok_or_else(later)?),
+            None => None,
+        };
+        Ok((view, subset))
+    }
+
     /// Returns what is selected from `start` on; makes it if nobody did before. May be dropped: what is being made is
     /// there for the next one that asks.
     async fn made(
@@ -369,7 +382,7 @@ impl FeedServer {
             }
             let pending = match &mut *turn {
                 Some(pending) => pending,
-                none => none.insert(self.making(selection, start)?),
+                none => none.insert(self.making(selection, start, self.basis(selection).await?)?),
             };
             let outcome = (&mut pending.0).await;
             *turn = None;
@@ -380,7 +393,12 @@ impl FeedServer {
     }
 
     /// Begins to make an answer.
-    fn making(&self, selection: &Selection, start: Start) -> Result<Pending, Refusal> {
+    fn making(
+        &self,
+        selection: &Selection,
+        start: Start,
+        (view, subset): (View, Option<Subset>),
+    ) -> Result<Pending, Refusal> {
         let Instance::Own(collection) = &self.shared.log else {
             let message = "a replica serves all of its collection alone";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
@@ -395,8 +413,8 @@ impl FeedServer {
             // The semaphore is never closed.
             let _turn = turns.acquire_owned().await;
             let make = move || {
-                let making = Making::new(&collection.inner, &selection, shutdown);
-                making.of(collection.inner.log.view(), start)?.in_memory(&memory)
+                let making = Making::new(&collection.inner, &selection, subset, shutdown);
+                making.of(view, start)?.in_memory(&memory)
             };
             crate::wire::joined(spawn_blocking(make)).await
         })))

@@ -126,9 +126,9 @@ impl FeedClient {
         Self { asks, ..self }
     }
 
-    /// Returns what is asked for, as the cursor knows it.
-    pub(crate) fn asked(&self) -> Option<String> {
-        self.asks.as_ref().map(|(name, value)| format!("{name}={value}"))
+    /// Returns what is asked for, as the cursor knows it; empty: all.
+    pub(crate) fn asked(&self) -> String {
+        self.asks.as_ref().map(|(name, value)| format!("{name}={value}")).unwrap_or_default()
     }
 
     /// Makes a request for `path` below the base. The source may delay its answer by `wait`, and
@@ -169,11 +169,13 @@ impl FeedClient {
         }
     }
 
-    /// Returns the part of the source that an answer is of; `None`: all of it.
+    /// Returns the part of the source that an answer is of; `None`: all of it. A source may limit to a part whoever asks
+    /// for all.
     pub(crate) fn part_of(&self, response: &Response) -> Result<Option<Part>, Error> {
-        let Some(asked) = self.asked() else { return Ok(None) };
+        let asked = self.asked();
         match response.header(wire::VIEW.as_str()) {
             Some(name) => Ok(Some(Part { asked, name: name.to_owned(), is_new: false })),
+            None if asked.is_empty() => Ok(None),
             None => {
                 let what = "it sends all that it has, whatever is asked for".to_owned();
                 Err(self.no_feed(&response.url, what))

@@ -154,7 +154,7 @@ fn selected(request: &http::Request<()>) -> Option<(http::Request<()>, Selection
     *request.uri_mut() = target.trim_end_matches(['&', '?']).parse().unwrap();
     let name = format!("name-of-{word}");
     let has = move |record: &Record| record.text("Title").unwrap().starts_with(&word);
-    Some((request, Selection { name, takes: Arc::new(has) }))
+    Some((request, Selection { name, takes: Arc::new(has), among: None }))
 }
 
 /// A client with a connection for each request, so that a proxy can tell them apart.

@@ -5,22 +5,38 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::RETRY_AFTER;
 use axum::http::uri::PathAndQuery;
-use axum::http::{Response, StatusCode, Uri};
+use axum::http::{HeaderValue, Response, StatusCode, Uri};
 use axum::response::IntoResponse as _;
 use axum::routing::any;
 use collection::feed::{FeedServer, Selection};
+use daemon::gate::Limit;
 
 use super::notifier::Notifier;
 use super::topic::OwnTopic;
 
+/// Pause after which a consumer asks again, in seconds.
+const RETRY_SECS: u64 = 5;
+
+/// Why nothing is selected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unselected {
+    /// The parameters have this mistake.
+    Wrong(String),
+    /// What is asked for is not known yet: the consumer asks again.
+    Later,
+}
+
 /// Reads the parameters of a request: returns those that the feed knows, and which records are asked for. `None`: all
-/// are. An error is a description of the mistake in them.
-pub type Select = Arc<dyn Fn(&str) -> Result<Option<(String, Selection)>, String> + Send + Sync>;
+/// are. Before them comes the view to which the client is limited.
+pub type Select = Arc<
+    dyn Fn(Option<&str>, &str) -> Result<Option<(String, Selection)>, Unselected> + Send + Sync,
+>;
 
 /// Returns the [`Select`] of a feed that serves all to everybody.
 pub fn all() -> Select {
-    Arc::new(|_| Ok(None))
+    Arc::new(|_, _| Ok(None))
 }
 
 /// Returns the routes `/feed` and `/snapshot/ID`. `select` says what of the feed a request is for.
@@ -31,8 +47,9 @@ pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
             let (feed, notifier, select) = (feed.clone(), notifier.clone(), select.clone());
             async move {
                 let request = request.map(drop);
+                let limit = request.extensions().get().map(|Limit(view)| view.as_str());
                 let selected = match depth {
-                    0 => select(request.uri().query().unwrap_or_default()),
+                    0 => select(limit, request.uri().query().unwrap_or_default()),
                     _ => Ok(None),
                 };
                 let mut response = match selected {
@@ -60,6 +77,13 @@ fn with_parameters(mut request: Request<()>, parameters: &str) -> Request<()> {
     request
 }
 
-fn refusal(fault: &str) -> Response<Body> {
-    (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response()
+fn refusal(fault: &Unselected) -> Response<Body> {
+    match fault {
+        Unselected::Wrong(fault) => (StatusCode::BAD_REQUEST, format!("{fault}\n")).into_response(),
+        Unselected::Later => {
+            let soon = [(RETRY_AFTER, HeaderValue::from(RETRY_SECS))];
+            let message = "what this view has is being found out; ask again\n";
+            (StatusCode::SERVICE_UNAVAILABLE, soon, message).into_response()
+        }
+    }
 }

@@ -27,6 +27,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use collection::{Change, Collection, Error, Oid, Scanned, Stamp};
+use daemon::gate::Limit;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use net::clock;
 use oai::resourcesync::{Capability, ChangeKind, Document, ENTRIES_MAX, Entry, WELL_KNOWN};
@@ -60,7 +61,7 @@ struct Pages {
 
 /// Returns the routes of the documents of `collection`. `base_url` is the daemon's public address;
 /// without it the requested host is used. While `open` returns false, requests are answered as if
-/// the documents did not exist.
+/// the documents did not exist; so are those of clients that are limited to a view, since these documents are of all.
 pub fn routes(
     collection: Collection,
     base_url: Option<Url>,
@@ -69,7 +70,7 @@ pub fn routes(
     let turns = Arc::new(Semaphore::new(AT_ONCE));
     let pages = Pages { collection, base_url, turns, part_serials: PART_SERIALS };
     let answer = move |request: Request, next: Next| {
-        let is_open = open();
+        let is_open = open() && request.extensions().get::<Limit>().is_none();
         async move { if is_open { next.run(request).await } else { closed() } }
     };
     router(pages).route_layer(middleware::from_fn(answer))

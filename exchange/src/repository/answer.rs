@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use collection::{Change, Collection, Error, ORIGIN_VERSION, Oid, Scanned, Stamp, Stored, Version};
 use oai::crosswalk::Dissemination;
 use oai::repository::oap::Totals;
+use oai::repository::set::SetSpec;
 use oai::repository::token::LogPosition;
 use oai::repository::{
     Answer, Ask, Facts, ListFrom, ListPage, PAGE_SETS_MAX, SetsFrom, ask, refusal,
@@ -19,7 +20,8 @@ use oai::{Datestamp, Granularity, Identifier, Listed, identifier};
 
 use super::current_sets::{CurrentSets, Unready};
 use super::origin;
-use super::sets;
+use super::sets::{self, LiveView, Sets};
+use super::views::{Seen, Views};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answered {
@@ -29,8 +31,8 @@ pub(super) struct Answered {
     pub(super) records: u64,
     /// Whether the response has only errors.
     pub(super) is_fault: bool,
-    /// Number of records of the whole list; `None` if unknown, or if the response is no list.
-    pub(super) size: Option<u64>,
+    /// Number of records of the whole list, and of the repository; `None` if unknown, or if the response is no list.
+    pub(super) sizes: Option<(u64, u64)>,
 }
 
 impl Answered {
@@ -47,6 +49,8 @@ pub(super) struct Responder<'a> {
     pub(super) facts: &'a Facts,
     /// Whether lists get the attributes of Adly's paper.
     pub(super) oap: bool,
+    /// What the client may see.
+    seen: Seen,
     /// The version of lists, which include all changes up to it.
     version: Version,
     date: Datestamp,
@@ -55,21 +59,33 @@ pub(super) struct Responder<'a> {
 impl<'a> Responder<'a> {
     /// Fixes the state at `now`. Answers have all changes with a datestamp up to the
     /// `responseDate`, which is the second before `now`, or an earlier one during a commit. No
-    /// change with such a datestamp comes later.
+    /// change with such a datestamp comes later. They are for a client that is limited to the view `limit`, if it is.
     pub(super) fn open(
-        collection: &'a Collection,
-        current: &'a CurrentSets,
+        (collection, current): (&'a Collection, &'a CurrentSets),
+        (views, limit): (&Views, Option<&str>),
         facts: &'a Facts,
         oap: bool,
         now: Stamp,
-    ) -> Self {
+    ) -> Result<Self, Unready> {
         let settled = collection.settle(Stamp((now.0 / 1_000 * 1_000).saturating_sub(1)));
         // The last completely settled second.
         let secs = i64::try_from((settled.0 + 1) / 1_000).unwrap_or(i64::MAX) - 1;
         let date = Datestamp::at(secs, Granularity::Second);
         // Taken after the settlement, so that no earlier change is missing.
         let version = collection.version();
-        Self { collection, current, facts, oap, version, date }
+        let seen = views.seen(version, limit)?;
+        Ok(Self { collection, current, facts, oap, seen, version, date })
+    }
+
+    /// Calls `look` with the sets, and the live serials that the client may see.
+    fn with<T>(&self, look: impl FnOnce(&Sets, LiveView<'_>) -> T) -> Result<T, Unready> {
+        let look = |sets: &Sets, all: LiveView<'_>| self.seen.with(all, |it| look(sets, it));
+        self.current.with(self.version, look)
+    }
+
+    /// Returns the number of records that the client may see.
+    pub(super) fn len(&self) -> u64 {
+        self.seen.count(self.collection.len())
     }
 
     /// Answers a query. Blocks. [`Unready`] means to refuse the request for now.
@@ -90,7 +106,7 @@ impl<'a> Responder<'a> {
             Answer { facts: self.facts, request: &request, date: self.date, epoch: state.epoch };
         match ask {
             Ask::Identify => {
-                let totals = Totals { elements: self.collection.len(), list: self.total()? };
+                let totals = Totals { elements: self.len(), list: self.total()? };
                 Ok(Answered::from_text(answer.identify(self.earliest()?, &totals)))
             }
             Ask::Formats(None) => Ok(Answered::from_text(answer.formats(true))),
@@ -113,7 +129,7 @@ impl<'a> Responder<'a> {
     /// Counts the records of a list of everything; `None` while the sets are made.
     fn total(&self) -> Result<Option<u64>, Unready> {
         let all = 0..=u64::MAX;
-        match self.current.with(self.version, |sets, present| sets.count(present, None, all)) {
+        match self.with(|sets, present| sets.count(present, None, all)) {
             Ok(total) => Ok(Some(total)),
             Err(Unready::Making) => Ok(None),
             Err(failed) => Err(failed),
@@ -126,9 +142,8 @@ impl<'a> Responder<'a> {
     }
 
     fn sets(&self, answer: &Answer<'_>, from: &SetsFrom) -> Result<Answered, Unready> {
-        let mut listed = self
-            .current
-            .with(self.version, |sets, present| sets.list(present, from.after.as_ref()))?;
+        self.seen.knows_views()?;
+        let mut listed = self.with(|sets, present| sets.list(present, from.after.as_ref()))?;
         let more = PAGE_SETS_MAX < listed.len();
         listed.truncate(PAGE_SETS_MAX);
         let is_fault = listed.is_empty();
@@ -148,15 +163,19 @@ impl<'a> Responder<'a> {
         }
         // Make the sets current, so that the header names all of the record's sets. While the sets
         // are made, it names fewer.
-        match self.current.with(self.version, |_sets, _present| ()) {
+        match self.with(|_sets, _present| ()) {
             Err(failed @ Unready::Failed(_)) => return Err(failed),
             Ok(()) | Err(Unready::Making) => {}
         }
         if let Some(Stored { record, serial, stamp }) = self.collection.get(&oid)? {
+            if self.seen.has(serial).is_none() {
+                return Ok(None);
+            }
             return Ok(Some(look(Scanned { serial, stamp, change: Change::Update(record) })));
         }
-        let tombstone = self.current.with(self.version, |sets, present| {
-            sets.gone.get(&sets::hash(&oid)).copied().filter(|it| present.horizon < *it)
+        let tombstone = self.with(|sets, present| {
+            let gone = sets.gone.get(&sets::hash(&oid)).copied();
+            gone.filter(|it| present.horizon < *it && self.seen.has(*it).is_some())
         })?;
         let Some(found) = self.collection.pick(tombstone.into_iter().collect()).next() else {
             return Ok(None);
@@ -179,21 +198,24 @@ impl<'a> Responder<'a> {
         // A damaged range may contain a deletion, which no other part of the list would show.
         self.collection.is_whole(first, last)?;
         let set = from.chosen.set.clone();
+        if matches!(set, Some(SetSpec::Views | SetSpec::View(_))) {
+            self.seen.knows_views()?;
+        }
         let size = match from.reached {
             Some(reached) => reached.size,
-            None => Some(self.current.with(self.version, |sets, present| {
-                sets.count(present, set.as_ref(), first..=last)
-            })?),
+            None => {
+                Some(self.with(|sets, present| sets.count(present, set.as_ref(), first..=last))?)
+            }
         };
         let listed = from.chosen.listed;
         let prefix = from.chosen.prefix.clone();
-        let total = self.oap.then(|| self.collection.len());
+        let total = self.oap.then(|| self.len());
         let mut part = answer.list(from, size, self.version.serial, total);
         let mut first = first;
         let limit = usize::try_from(self.facts.page_records).unwrap_or(usize::MAX);
         let more = loop {
             // Select one serial more than the page takes, to see whether another part follows.
-            let mut serials = self.current.with(self.version, |sets, present| {
+            let mut serials = self.with(|sets, present| {
                 sets.select(present, set.as_ref(), first..=last, limit.saturating_add(1))
             })?;
             let Some(beyond) = serials.last().map(|it| it + 1) else { break false };
@@ -208,9 +230,9 @@ impl<'a> Responder<'a> {
                 (true, None) => first = beyond,
             }
         };
-        let (records, size) = (part.len(), part.size());
+        let (records, sizes) = (part.len(), part.size().map(|it| (it, self.len())));
         let text = part.finish(more);
-        Ok(Answered { text, records, is_fault: records == 0, size })
+        Ok(Answered { text, records, is_fault: records == 0, sizes })
     }
 
     /// Adds the records of these changes; returns false if some had no room.
@@ -239,13 +261,16 @@ impl<'a> Responder<'a> {
         let mut identifier = String::with_capacity(64 + oid.url.len());
         identifier::write(&mut identifier, &self.facts.id, &oid.gatherer, &oid.url).ok()?;
         let datestamp = Some(datestamp(scanned.stamp));
+        let is_there = self.seen.has(scanned.serial)?;
         let Change::Update(record) = &scanned.change else {
-            let sets = self.current.of_record(&oid.gatherer, None);
-            let header = Header { identifier, datestamp, sets, deleted: true };
-            return Some(Record { header, ..Record::default() });
+            return Some(self.deleted(identifier, datestamp, &oid));
         };
+        if !is_there {
+            return Some(self.deleted(identifier, datestamp, &oid));
+        }
         let kind = record.text("Type");
-        let sets = self.current.of_record(&oid.gatherer, kind.as_deref());
+        let mut sets = self.current.of_record(&oid.gatherer, kind.as_deref());
+        sets.extend(self.seen.of(scanned.serial).map(|it| SetSpec::View(it.clone()).to_string()));
         let header = Header { identifier, datestamp, sets, deleted: false };
         let Some(prefix) = prefix else { return Some(Record { header, ..Record::default() }) };
         let metadata = match Dissemination::by_prefix(prefix)? {
@@ -256,6 +281,13 @@ impl<'a> Responder<'a> {
         };
         let about = origin::provenance(record, scanned.stamp).into_iter().collect();
         Some(Record { header, metadata: Some(metadata), about })
+    }
+
+    /// Returns the header of a deleted record.
+    fn deleted(&self, identifier: String, datestamp: Option<Datestamp>, oid: &Oid) -> Record {
+        let sets = self.current.of_record(&oid.gatherer, None);
+        let header = Header { identifier, datestamp, sets, deleted: true };
+        Record { header, ..Record::default() }
     }
 
     /// Adds the version that a record has in its origin's feed, so that a client that gets the

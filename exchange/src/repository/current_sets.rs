@@ -107,7 +107,7 @@ impl CurrentSets {
         let sets = self.sets();
         let sets = sets.as_ref().ok_or(Unready::Making)?;
         let horizon = self.inner.collection.horizon();
-        Ok(self.inner.collection.with_live(|live| look(sets, LiveView { live, horizon }))?)
+        Ok(self.inner.collection.with_live(|live| look(sets, LiveView::new(live, horizon)))?)
     }
 
     /// Returns the names of a record's sets, according to the sets that exist now.
@@ -195,7 +195,7 @@ impl CurrentSets {
             // Prune now: no request has to wait for it, and bitmaps are largest before they are pruned
             // for the first time.
             let horizon = collection.horizon();
-            collection.with_live(|live| sets.prune(LiveView { live, horizon }))?;
+            collection.with_live(|live| sets.prune(LiveView::new(live, horizon)))?;
             tracing::info!(version = %sets.reached, "the repository's sets are ready");
             self.put(Some(sets));
         }
@@ -213,7 +213,7 @@ impl CurrentSets {
         self.inner.collection.with_live(|live| {
             let mut sets = self.inner.sets.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(sets) = sets.as_mut() {
-                sets.prune(LiveView { live, horizon });
+                sets.prune(LiveView::new(live, horizon));
             }
         })?;
         let made = self.sets().as_ref().map(|it| (it.reached, sets_file::bytes(it)));

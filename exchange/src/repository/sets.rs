@@ -17,10 +17,10 @@
 //!   demand; the object is in the new set.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
-use collection::{Change, Oid, Scanned, Version};
+use collection::{Change, Oid, Scanned, Subset, Version};
 use oai::repository::set::SetSpec;
 use roaring::RoaringTreemap;
 use soif::digest::Md5;
@@ -87,11 +87,29 @@ pub(super) fn hash(oid: &Oid) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
+/// The objects of views, by their names.
+pub type Subsets = BTreeMap<String, Subset>;
+
 /// The live serials, and the last serial up to which deletions are forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LiveView<'a> {
     pub(super) live: &'a RoaringTreemap,
     pub(super) horizon: u64,
+    /// The deletions to list in place of the tombstones.
+    pub(super) tombstones: Option<&'a RoaringTreemap>,
+    /// The views that are sets.
+    pub(super) views: Option<&'a Subsets>,
+}
+
+impl<'a> LiveView<'a> {
+    /// Returns a view of all, without sets by view.
+    pub(super) fn new(live: &'a RoaringTreemap, horizon: u64) -> Self {
+        Self { live, horizon, tombstones: None, views: None }
+    }
+
+    fn view(self, name: &str) -> Option<&'a Subset> {
+        self.views?.get(name)
+    }
 }
 
 impl Sets {
@@ -113,7 +131,7 @@ impl Sets {
 
     /// Drops superseded and forgotten changes, and makes the largest bitmaps sets.
     pub(super) fn prune(&mut self, present: LiveView<'_>) {
-        let LiveView { live, horizon } = present;
+        let LiveView { live, horizon, .. } = present;
         self.gone.retain(|_, serial| horizon < *serial);
         self.tombstones.remove_range(..=horizon);
         self.gatherers.keep(&(live | &self.tombstones));
@@ -125,7 +143,8 @@ impl Sets {
     /// Returns the sets with records, in order: those after `after`, or all.
     pub(super) fn list(&self, present: LiveView<'_>, after: Option<&SetSpec>) -> Vec<SetSpec> {
         let has = |it: &RoaringTreemap| !it.is_disjoint(present.live);
-        let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(&self.tombstones);
+        let tombstones = present.tombstones.unwrap_or(&self.tombstones);
+        let has_any = |it: &RoaringTreemap| has(it) || !it.is_disjoint(tombstones);
         let gatherers = self.gatherers.sets.iter().filter(|(_, it)| has_any(it));
         let types = self.types.sets.iter().filter(|(_, it)| has(it));
         let mut all: Vec<SetSpec> =
@@ -134,6 +153,10 @@ impl Sets {
         let types: Vec<SetSpec> = types.map(|(name, _)| SetSpec::Type(name.clone())).collect();
         all.extend((!types.is_empty()).then_some(SetSpec::Types));
         all.extend(types);
+        let views = present.views.into_iter().flatten().filter(|(_, it)| has(&it.members));
+        let views: Vec<SetSpec> = views.map(|(name, _)| SetSpec::View(name.clone())).collect();
+        all.extend((!views.is_empty()).then_some(SetSpec::Views));
+        all.extend(views);
         all.retain(|it| after < Some(it));
         all
     }
@@ -153,7 +176,8 @@ impl Sets {
         set: Option<&SetSpec>,
     ) -> Option<&'a RoaringTreemap> {
         match set {
-            None | Some(SetSpec::Gatherers) => Some(present.live),
+            None | Some(SetSpec::Gatherers | SetSpec::Views) => Some(present.live),
+            Some(SetSpec::View(name)) => Some(&*present.view(name)?.members),
             Some(SetSpec::Gatherer(id)) => self.gatherers.sets.get(id),
             Some(SetSpec::Type(name)) => self.types.sets.get(name),
             Some(SetSpec::Types) => Some(&self.typed),
@@ -174,7 +198,7 @@ impl Sets {
         living.advance_to(first);
         let mut living = living.filter(|it| present.live.contains(*it)).peekable();
         // Intersect first: a gatherer may have none of very many tombstones.
-        let tombstones = self.tombstones_of(set, bitmap);
+        let tombstones = self.tombstones_of(present, set, bitmap);
         let mut gone = tombstones.iter();
         gone.advance_to(first.max(present.horizon.saturating_add(1)));
         let mut gone = gone.peekable();
@@ -204,25 +228,34 @@ impl Sets {
             return 0;
         };
         let living = match set {
-            None | Some(SetSpec::Gatherers) => bitmap.range_cardinality(range.clone()),
+            None | Some(SetSpec::Gatherers | SetSpec::Views) => {
+                bitmap.range_cardinality(range.clone())
+            }
             Some(_) => (bitmap & present.live).range_cardinality(range.clone()),
         };
         let first = (*range.start()).max(present.horizon.saturating_add(1));
         if *range.end() < first {
             return living;
         }
-        living + self.tombstones_of(set, bitmap).range_cardinality(first..=*range.end())
+        living + self.tombstones_of(present, set, bitmap).range_cardinality(first..=*range.end())
     }
 
     /// Returns the tombstones in a set, whose bitmap is `bitmap`.
-    fn tombstones_of(
-        &self,
+    fn tombstones_of<'a>(
+        &'a self,
+        present: LiveView<'a>,
         set: Option<&SetSpec>,
         bitmap: &RoaringTreemap,
-    ) -> Cow<'_, RoaringTreemap> {
+    ) -> Cow<'a, RoaringTreemap> {
+        let tombstones = present.tombstones.unwrap_or(&self.tombstones);
         match set {
-            Some(SetSpec::Gatherer(_)) => Cow::Owned(bitmap & &self.tombstones),
-            _ => Cow::Borrowed(&self.tombstones),
+            Some(SetSpec::Gatherer(_)) => Cow::Owned(bitmap & tombstones),
+            // What left it is there still.
+            Some(SetSpec::View(name)) => {
+                let left = present.view(name).map(|it| &*it.left & tombstones);
+                Cow::Owned(left.unwrap_or_default())
+            }
+            _ => Cow::Borrowed(tombstones),
         }
     }
 
@@ -261,7 +294,7 @@ mod tests {
             sets.take(member(serial, serial, kind, false));
         }
         let live = RoaringTreemap::from_iter([1, 3, 4]);
-        let [types, languages] = sets.counts(LiveView { live: &live, horizon: 0 });
+        let [types, languages] = sets.counts(LiveView::new(&live, 0));
         let counts = |it: &[(&str, u64)]| -> Vec<(String, u64)> {
             it.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
@@ -270,7 +303,7 @@ mod tests {
     }
 
     fn present(live: &RoaringTreemap, horizon: u64) -> LiveView<'_> {
-        LiveView { live, horizon }
+        LiveView::new(live, horizon)
     }
 
     fn specs() -> [Option<SetSpec>; 8] {
@@ -305,7 +338,8 @@ mod tests {
             })
             .filter(|it| range.contains(&it.serial) && (!it.is_gone || horizon < it.serial))
             .filter(|it| match set {
-                None | Some(SetSpec::Gatherers) => true,
+                None | Some(SetSpec::Gatherers | SetSpec::Views) => true,
+                Some(SetSpec::View(_)) => false,
                 Some(SetSpec::Gatherer(id)) => it.gatherer == *id,
                 Some(SetSpec::Types) => it.is_gone || !it.kind.is_empty(),
                 Some(SetSpec::Type(name)) => known(name) && (it.is_gone || it.kind == *name),

@@ -1,4 +1,4 @@
-//! The sets of our repository: records by gatherer and by type.
+//! The sets of our repository: records by gatherer, by type and by view.
 //!
 //! Source: OAI-PMH §2.6 (sets; the levels in their names are separated by colons).
 //!
@@ -8,6 +8,8 @@
 //! | `gatherer:ID` | records of one gatherer |
 //! | `type` | records with a type |
 //! | `type:NAME` | records of one type |
+//! | `view` | all records |
+//! | `view:NAME` | records of one view |
 //!
 //! A byte that a level must not contain is written as `~` and two hex digits.
 
@@ -21,6 +23,9 @@ const GATHERER: &str = "gatherer";
 /// First level of the sets by type.
 const TYPE: &str = "type";
 
+/// First level of the sets by view.
+const VIEW: &str = "view";
+
 /// A set. Sets are ordered as listed: a set comes before those below it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SetSpec {
@@ -32,6 +37,10 @@ pub enum SetSpec {
     Types,
     /// Records of this type.
     Type(String),
+    /// All records, whatever views they are in.
+    Views,
+    /// Records of the view with this name.
+    View(String),
 }
 
 impl SetSpec {
@@ -43,6 +52,8 @@ impl SetSpec {
             (GATHERER, Some(name)) => Self::Gatherer(decoded(name)?),
             (TYPE, None) => Self::Types,
             (TYPE, Some(name)) => Self::Type(decoded(name)?),
+            (VIEW, None) => Self::Views,
+            (VIEW, Some(name)) => Self::View(decoded(name)?),
             _ => return None,
         };
         (found.to_string() == text).then_some(found)
@@ -55,6 +66,8 @@ impl SetSpec {
             Self::Gatherer(id) => format!("Gathered by {id}"),
             Self::Types => "By type".to_owned(),
             Self::Type(name) => format!("Of type {name}"),
+            Self::Views => "By view".to_owned(),
+            Self::View(name) => format!("In the view {name}"),
         }
     }
 }
@@ -64,8 +77,10 @@ impl fmt::Display for SetSpec {
         let (kind, name) = match self {
             Self::Gatherers => return f.write_str(GATHERER),
             Self::Types => return f.write_str(TYPE),
+            Self::Views => return f.write_str(VIEW),
             Self::Gatherer(id) => (GATHERER, id),
             Self::Type(name) => (TYPE, name),
+            Self::View(name) => (VIEW, name),
         };
         write!(f, "{kind}:")?;
         escape::write(f, name, '~', |it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
@@ -99,11 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_named_by_gatherer_and_type() {
+    fn sets_are_named_by_gatherer_type_and_view() {
         check("gatherer", Some(SetSpec::Gatherers));
         check("gatherer:0123456789abcdef", Some(SetSpec::Gatherer("0123456789abcdef".to_owned())));
         check("type", Some(SetSpec::Types));
         check("type:C~2B~2B", Some(SetSpec::Type("C++".to_owned())));
+        check("view:old-maps", Some(SetSpec::View("old-maps".to_owned())));
     }
 
     #[test]

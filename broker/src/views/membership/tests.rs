@@ -1,4 +1,5 @@
-//! Model tests of memberships: random changes, definitions, crashes; checked against each record and query.
+//! Model tests of memberships: random changes, definitions, crashes; checked against each record and query, and by
+//! consumers that are told who left.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ fn views(definitions: &BTreeMap<&'static str, String>) -> Views {
 }
 
 fn open(dir: &Path) -> Collection {
-    Collection::open(dir, Options::default(), Stamp(1)).unwrap().0
+    let horizon = Duration::from_millis(20);
+    Collection::open(dir, Options { horizon, ..Options::default() }, Stamp(1)).unwrap().0
 }
 
 fn record(n: usize, words: &str) -> Record {
@@ -34,7 +36,7 @@ fn record(n: usize, words: &str) -> Record {
 
 /// Returns which objects each view has, by each query and record.
 fn each(collection: &Collection, views: &Views) -> BTreeMap<String, BTreeSet<String>> {
-    let of = |view: &super::super::View| {
+    let of = |view: &View| {
         let live = (0..40)
             .filter_map(|n| collection.get(&Oid::new("g", &format!("http://h/{n}"))).unwrap());
         let matching = live.filter(|it| view.whole.matches(&it.record).is_some());
@@ -50,19 +52,67 @@ fn noted(collection: &Collection, views: &Views) -> BTreeMap<String, BTreeSet<St
     for note in collection.notes(OF) {
         let (key, value) = note.unwrap();
         let oid = Oid::from_key(&key[OF.len()..]).unwrap();
-        for name in std::str::from_utf8(&value).unwrap().lines() {
-            all.get_mut(name).unwrap().insert(oid.url.clone());
+        for name in Standing::read(&value).within {
+            all.get_mut(&name).unwrap().insert(oid.url.clone());
         }
     }
     all
 }
 
-fn run(seed: u64) {
+/// Consumers of the views, as the feed serves them: what each has, and its cursor under the name of what it takes.
+#[derive(Default)]
+struct Consumers(BTreeMap<String, (String, Version, BTreeSet<String>)>);
+
+impl Consumers {
+    /// Lets all of them pull, and returns how many were told of objects that left.
+    fn pull(&mut self, keeper: &Membership, collection: &Collection, views: &Views) -> usize {
+        let (to, mut told) = (collection.version(), 0);
+        for view in views.all() {
+            let (name, kept) = keeper.subset(view).unwrap();
+            let subset = kept.now().unwrap();
+            let known = self.0.remove(&view.name);
+            let continues = |it: &(String, Version, _)| {
+                it.0 == name && it.1.epoch == to.epoch && collection.horizon() <= it.1.serial
+            };
+            let (since, mut has) = match known.filter(continues) {
+                Some((_, version, has)) => (Some(version.serial), has),
+                None => (None, BTreeSet::new()),
+            };
+            for scanned in collection.scan(since.unwrap_or_default()).unwrap() {
+                let scanned = scanned.unwrap();
+                let Some(oid) = scanned.change.oid() else { continue };
+                let live = collection.serial(&oid).unwrap();
+                match scanned.change {
+                    Change::Update(_) if live == Some(scanned.serial) => {
+                        if subset.members.contains(scanned.serial) {
+                            has.insert(oid.url);
+                        } else if since.is_some() && subset.left.contains(scanned.serial) {
+                            told += 1;
+                            has.remove(&oid.url);
+                        }
+                    }
+                    Change::Delete(_)
+                        if since.is_some() && subset.left.contains(scanned.serial) =>
+                    {
+                        told += 1;
+                        has.remove(&oid.url);
+                    }
+                    _ => {}
+                }
+            }
+            self.0.insert(view.name.clone(), (name, to, has));
+        }
+        told
+    }
+}
+
+/// Returns how many times a consumer was told that an object left.
+fn run(seed: u64) -> usize {
     let mut random = fastrand::Rng::with_seed(seed);
     let dir = tempfile::tempdir().unwrap();
     let (present, mut collection) = (Present::default(), open(dir.path()));
     let mut keeper = Membership::new(collection.clone(), present.clone());
-    let mut definitions = BTreeMap::new();
+    let (mut definitions, mut consumers, mut told) = (BTreeMap::new(), Consumers::default(), 0);
     for step in 0..120 {
         match random.u32(0..20) {
             0 => {
@@ -117,10 +167,19 @@ fn run(seed: u64) {
             let count = counts.get(name).copied().unwrap_or_default();
             assert_eq!(count, members.len() as u64, "seed {seed}, step {step}: {name}");
         }
+        // Some pull seldom.
+        if random.u32(0..3) == 0 {
+            told += consumers.pull(&keeper, &collection, &views);
+            for (name, members) in &now {
+                assert_eq!(&consumers.0[name].2, members, "seed {seed}, step {step}: {name}");
+            }
+        }
     }
+    told
 }
 
 #[test]
 fn memberships_are_exact_whatever_happens() {
-    (0..20).for_each(run);
+    let told: usize = (0..40).map(run).sum();
+    assert!(100 < told, "{told}");
 }

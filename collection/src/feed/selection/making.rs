@@ -18,6 +18,7 @@ use crate::member::content::Drafter;
 use crate::member::pack::{self, Packed};
 use crate::member::{Header, MEMBER_BYTES_MAX, Unpacker};
 use crate::open::SELECTED;
+use crate::subset::Subset;
 
 /// Compression level: they are sent many times, or once and far.
 const LEVEL: u32 = 6;
@@ -30,6 +31,7 @@ const DRAFTS_MAX: usize = 16;
 pub(super) struct Making<'a> {
     inner: &'a Inner,
     selection: &'a Selection,
+    subset: Option<Subset>,
     shutdown: Shutdown,
     changes: Drafter,
     /// The commit of what is read.
@@ -50,11 +52,18 @@ impl Drop for Making<'_> {
 }
 
 impl<'a> Making<'a> {
-    pub(super) fn new(inner: &'a Inner, selection: &'a Selection, shutdown: Shutdown) -> Self {
+    /// `subset` is that to which the selection is limited, at the version of what is read or later.
+    pub(super) fn new(
+        inner: &'a Inner,
+        selection: &'a Selection,
+        subset: Option<Subset>,
+        shutdown: Shutdown,
+    ) -> Self {
         let changes = Drafter::new(inner.options.member_bytes_max, MEMBER_BYTES_MAX);
         Self {
             inner,
             selection,
+            subset,
             shutdown,
             changes,
             commit: 0,
@@ -128,20 +137,30 @@ impl<'a> Making<'a> {
         let change = match change {
             Change::Update(record) => {
                 let Some(oid) = Oid::of(&record) else { return Ok(()) };
-                let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
-                let is_current = object.is_some_and(|it| it.serial == serial);
-                match is_current.then(|| (self.selection.takes)(&record)) {
-                    Some(true) => {
-                        self.objects += 1;
-                        Change::Update(record)
-                    }
-                    Some(false) if !self.is_snapshot => Change::Delete(oid),
-                    _ => return Ok(()),
+                if self.live(&oid)? != Some(serial) {
+                    return Ok(());
+                }
+                if self.has(serial) && (self.selection.takes)(&record) {
+                    self.objects += 1;
+                    Change::Update(record)
+                } else if !self.is_snapshot && (self.has(serial) || self.has_lost(serial)) {
+                    Change::Delete(oid)
+                } else {
+                    return Ok(());
                 }
             }
             Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
                 return Ok(());
             }
+            Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..)
+                if !self.has_lost(serial) =>
+            {
+                return Ok(());
+            }
+            Change::Refresh(oid) => match self.live(&oid)? {
+                Some(live) if self.has(live) => Change::Refresh(oid),
+                _ => return Ok(()),
+            },
             other => other,
         };
         let pushed = self.changes.push_scanned(&Scanned { serial, stamp, change }, self.commit);
@@ -151,6 +170,22 @@ impl<'a> Making<'a> {
             reason,
         })?;
         self.flush(DRAFTS_MAX)
+    }
+
+    /// Returns the serial of the last change of an object that is there.
+    fn live(&self, oid: &Oid) -> Result<Option<u64>, Error> {
+        let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+        Ok(object.map(|it| it.serial))
+    }
+
+    /// Returns whether the object of a change may be selected.
+    fn has(&self, serial: u64) -> bool {
+        self.subset.as_ref().is_none_or(|it| it.members.contains(serial))
+    }
+
+    /// Returns whether a consumer may have had the object of a change that is not, or is no longer, there.
+    fn has_lost(&self, serial: u64) -> bool {
+        self.subset.as_ref().is_none_or(|it| it.left.contains(serial))
     }
 
     /// Writes the complete drafts if there are at least `least`.
