@@ -17,6 +17,7 @@ use crate::collect::Collector;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::indexer::Indexer;
+use crate::views::alerts::Alerts;
 use crate::views::membership::Membership;
 
 /// Time that requests in progress have to finish after the shutdown starts.
@@ -61,6 +62,7 @@ pub(crate) struct Stages {
     pub(crate) catalog: Catalog,
     pub(crate) indexer: Indexer,
     pub(crate) membership: Membership,
+    pub(crate) alerts: Alerts,
     pub(crate) notifier: Notifier,
     pub(crate) repository: Repository,
 }
@@ -80,7 +82,7 @@ pub(crate) async fn run<F>(
 where
     F: Future<Output = Result<(), daemon::Error>> + Send + 'static,
 {
-    let Stages { collector, catalog, indexer, membership, notifier, repository } = stages;
+    let Stages { collector, catalog, indexer, membership, alerts, notifier, repository } = stages;
     // Started by the caller's shutdown, or when one stage fails.
     let stop = shutdown.child();
     let mut running = JoinSet::new();
@@ -110,6 +112,12 @@ where
     let until = stop.clone();
     running.spawn(async move {
         membership.run(until).await;
+        Ok(())
+    });
+    // views → webhooks.
+    let until = stop.clone();
+    running.spawn(async move {
+        alerts.run(until).await;
         Ok(())
     });
     // collection → subscribers. Each commit is announced to them.

@@ -37,6 +37,7 @@ use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
 use crate::status::{Expected, Status};
+use crate::views::alerts::Alerts;
 use crate::views::membership::{Membership, Present};
 
 /// Folder of the collection in the data directory.
@@ -152,11 +153,14 @@ fn open(
     views.set(config.views.clone());
     let membership = Membership::new(collection.clone(), views.clone());
     let as_sets = membership.as_sets();
+    let (alerting, allow_private) = ((membership.clone(), views.clone()), settings.allow_private);
+    let alerts = Alerts::new(collection.clone(), alerting, &control, allow_private);
     let stages = Stages {
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
         membership,
+        alerts,
         notifier: Notifier::open(data, base_url, settings, collection.clone(), &control)?,
         repository: repository::Repository::with_views(
             collection.clone(),

@@ -6,8 +6,10 @@
 //!
 //! Sans-I/O.
 
+pub mod alerts;
 pub(crate) mod membership;
 pub(crate) mod selecting;
+pub mod webhook;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 use daemon::access::{Access, Proof};
 use query::{Leaf, Node, Query, Value};
 use settings::Table;
+
+use webhook::{WEBHOOKS_MAX, Webhook};
 
 /// The field of a query that names a view.
 pub const FIELD: &str = "view";
@@ -40,6 +44,8 @@ pub struct View {
     pub query: Query,
     /// What its records match: with the queries of all views that it is within or names.
     pub whole: Query,
+    /// Who is told of its changes.
+    pub webhook: Option<Webhook>,
 }
 
 /// The views of a broker. Clones share them.
@@ -51,6 +57,7 @@ impl Views {
     pub(crate) fn read(root: &Table<'_>) -> Self {
         let tables = root.tables("view");
         let mut read: BTreeMap<String, (View, Vec<String>, &Table<'_>)> = BTreeMap::new();
+        let mut webhooks = 0;
         for (number, table) in tables.iter().enumerate() {
             if number == VIEWS_MAX {
                 table.mistake("name", format!("more than {VIEWS_MAX} views"), "less of them");
@@ -80,7 +87,15 @@ impl Views {
             named.extend(within.clone());
             let title = title.unwrap_or_else(|| name.clone());
             let whole = query.clone();
-            let view = View { name: name.clone(), title, within, query, whole };
+            let webhook = Webhook::read(table);
+            if webhook.is_some() {
+                webhooks += 1;
+                if webhooks == WEBHOOKS_MAX + 1 {
+                    let message = format!("more than {WEBHOOKS_MAX} webhooks");
+                    table.mistake("webhook", message, "less of them, or a feed for each");
+                }
+            }
+            let view = View { name: name.clone(), title, within, query, whole, webhook };
             if read.insert(name.clone(), (view, named, table)).is_some() {
                 table.mistake("name", format!("{name:?} is above, too"), "each view once");
             }

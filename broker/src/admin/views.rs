@@ -1,5 +1,7 @@
 //! `GET /views`, and `GET /views/try?q=QUERY`: what views have, and what a query would have.
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::extract::{Query as Asked, State};
 use axum::routing::get;
@@ -12,6 +14,7 @@ use crate::answer::{Matching, SEARCH_CPU_MAX, SearchRequest, Sort};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::server::Handle;
+use crate::views::alerts::WebhookStatus;
 use crate::views::selecting::standing;
 
 /// Number of objects that are named of a query that is tried.
@@ -120,6 +123,11 @@ async fn tried(
 }
 
 impl Handle {
+    /// Returns how it goes with the webhooks, by the names of their views.
+    pub fn webhooks(&self) -> BTreeMap<String, WebhookStatus> {
+        self.inner.stages.alerts.status()
+    }
+
     /// Returns how many objects match a query, and some of them. Blocks.
     fn found(&self, query: &Query, samples: usize) -> Result<(u64, Vec<Sample>), Error> {
         let request = SearchRequest {

@@ -215,6 +215,11 @@ impl Membership {
         Some(all.map(|(name, (_, subset))| (name.clone(), subset.clone())).collect())
     }
 
+    /// Returns a receiver that gets every version up to which all of this is right.
+    pub(crate) fn watch(&self) -> watch::Receiver<Version> {
+        self.0.reached.subscribe()
+    }
+
     fn extents(&self) -> MutexGuard<'_, Option<Extents>> {
         self.0.extents.lock().unwrap_or_else(PoisonError::into_inner)
     }

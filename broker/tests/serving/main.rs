@@ -20,3 +20,4 @@ mod pages;
 mod replica;
 mod repository;
 mod rot;
+mod webhooks;
