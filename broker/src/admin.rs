@@ -5,6 +5,7 @@
 pub(crate) mod freshness;
 mod overview;
 pub(crate) mod reload;
+pub mod settings_file;
 mod takedown;
 pub mod views;
 

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use broker::admin::settings_file;
 use broker::admin::views::{Tried, ViewStatus};
+use broker::config::edit::{self, EditError};
 use broker::source::{Part, Source};
 use broker::status::Status;
 use broker::views;
 
-use super::{edit, taxonomy, tune};
+use super::{taxonomy, tune};
 use crate::output;
 use crate::settings::File;
 
@@ -176,7 +178,7 @@ pub(super) async fn leavings(file: &File) -> anyhow::Result<()> {
 /// Writes the edited settings, and has the broker read them if it runs.
 async fn change(
     file: &File,
-    edited: impl FnOnce(&str) -> anyhow::Result<String>,
+    edited: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> anyhow::Result<ExitCode> {
     let path: &Path = &file.config;
     let shown = path.display();
@@ -184,7 +186,7 @@ async fn change(
     let edited = edited(&text).with_context(|| format!("{shown} stays as it is"))?;
     let admin = super::admin(file)?;
     tune::check_reads(&admin, path).await?;
-    tune::replace(path, &edited)?;
+    settings_file::replace(path, &edited)?;
     if let Err(error) = admin.post("reload", &[]).await {
         bail!(
             "{shown} is changed, but the broker has not read it: send it SIGHUP, or restart it: {error:#}"
