@@ -133,7 +133,9 @@ fn open(
     let pages = Pages::new(seen, page::TEMPLATES, config.templates.clone())?;
     // `base_url` is not the URL of the admin listener.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
-    let sources = [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES].concat();
+    let sources =
+        [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES, admin::views::TEMPLATES]
+            .concat();
     let admin_pages = Pages::new(site, &sources, templates)?;
     let now_ms = clock::now_ms();
     let collection = open_collection(&config, &author, now_ms)?;

@@ -19,3 +19,4 @@ mod pages;
 mod replica;
 mod repository;
 mod rot;
+mod views_page;

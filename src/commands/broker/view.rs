@@ -93,11 +93,14 @@ pub(super) async fn run(command: ViewCommand) -> anyhow::Result<ExitCode> {
     match command {
         ViewCommand::List { file, json } => {
             let admin = super::admin(&file)?;
-            admin.print(&admin.get("views").await?, json, |views: &Vec<ViewStatus>| list(views))
+            admin.print(&admin.get("views?format=json").await?, json, |views: &Vec<ViewStatus>| {
+                list(views)
+            })
         }
         ViewCommand::Show { file, name } => {
             let admin = super::admin(&file)?;
-            let views: Vec<ViewStatus> = serde_json::from_slice(&admin.get("views").await?)?;
+            let views: Vec<ViewStatus> =
+                serde_json::from_slice(&admin.get("views?format=json").await?)?;
             let view = views.iter().find(|it| it.name == name);
             let view = view.with_context(|| {
                 format!("there is no view {name:?}; `harvest broker view list` names them")
@@ -203,7 +206,8 @@ fn list(views: &[ViewStatus]) -> String {
     let mut table = output::table(["view", "objects", "within", "query"]);
     for view in views {
         let within = view.within.as_deref().unwrap_or_default();
-        let objects = indicatif::HumanCount(view.objects).to_string();
+        let objects = view.objects.map(|it| indicatif::HumanCount(it).to_string());
+        let objects = objects.unwrap_or_else(|| "–".to_owned());
         table.add_row([&view.name, &objects, within, &view.query]);
     }
     table.to_string()
