@@ -130,7 +130,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("regex", &["query", "formats", "essence", "broker", "cache"]),
     ("ring", &["net", "exchange"]),
     ("roaring", &["collection", "exchange"]),
-    ("tempfile", &["collection", "cache", "harvest"]),
+    ("tempfile", &["collection", "broker", "cache", "harvest"]),
     ("tokio-util", &["net", "cache"]),
     ("toml", &["settings", "formats"]),
     ("tower", &["net", "daemon", "cache"]),

@@ -1,10 +1,11 @@
-//! The admin listener: it has the overview, the Freshness page, status, metrics, health, takedowns,
+//! The admin listener: it has the overview, the pages Freshness and Views, status, metrics, health, takedowns,
 //! and commands. Changes need the administrator's token; with `admin_read = "token"`, reading needs
 //! it too, except for health.
 
 pub(crate) mod freshness;
 mod overview;
 pub(crate) mod reload;
+pub mod settings_file;
 mod takedown;
 pub mod views;
 
@@ -42,9 +43,11 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .merge(views::routes())
         .with_state(handle.clone())
         .merge(exchange::takedown::routes(handle.clone()));
-    // The guard is outermost: it refuses a request before any handler sees it.
+    let forms = views::changing::routes(handle.clone(), guard.token.clone());
+    // The guard is outermost: it refuses a request before any handler sees it. Forms cannot send the header that it
+    // wants: they have the token typed in, and see to it themselves.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
-    handle.inner.admin_pages.frame(router).layer(guard)
+    handle.inner.admin_pages.frame(router).layer(guard).merge(forms)
 }
 
 /// Answers `GET /` with the overview: problems, present work, figures.

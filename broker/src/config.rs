@@ -18,6 +18,7 @@
 //!
 //! Sans-I/O.
 
+pub mod edit;
 mod freshness;
 mod ranking;
 

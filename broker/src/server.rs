@@ -133,7 +133,9 @@ fn open(
     let pages = Pages::new(seen, page::TEMPLATES, config.templates.clone())?;
     // `base_url` is not the URL of the admin listener.
     let (site, templates) = (Site::new(&*config.name), config.templates.clone());
-    let sources = [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES].concat();
+    let sources =
+        [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES, admin::views::TEMPLATES]
+            .concat();
     let admin_pages = Pages::new(site, &sources, templates)?;
     let now_ms = clock::now_ms();
     let collection = open_collection(&config, &author, now_ms)?;
@@ -233,14 +235,13 @@ fn public(handle: &Handle, shutdown: Shutdown) -> Router {
     let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let select = inner.page.selecting();
     let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
     let is_open = move || lister.config().oai.enabled;
     let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
     Router::new()
-        .merge(push::feed::routes(feed, notifier.clone(), select))
+        .merge(push::feed::routes(feed, notifier.clone(), inner.page.selecting()))
         .merge(notifier.routes())
         .merge(resources)
         .merge(callbacks)

@@ -6,7 +6,8 @@
 //! query would end up in logs, and a browser would send it for a foreign page). For reading, the
 //! token may also be sent as the password for which a browser asks its user (RFC 7617). Browsers
 //! also send passwords with requests that foreign pages cause, although these pages do not see the
-//! answers; so a password never permits a change.
+//! answers; so a password never permits a change. Where a page has a form that changes something, a person types the
+//! token in for each change, and it is taken from a page of the same origin alone.
 
 use std::fmt;
 use std::fs;

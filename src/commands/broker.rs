@@ -1,6 +1,5 @@
 //! `harvest broker`: the daemon that collects, indexes and answers, and the commands to it.
 
-mod edit;
 mod export;
 mod taxonomy;
 mod tune;

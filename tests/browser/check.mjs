@@ -1,10 +1,12 @@
 // Checks the pages of a running broker in a browser: accessibility in light and dark, keyboard only, no
 // script, narrow screens.
 //
-//   node check.mjs BASE ADMIN LINK    for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/…
+//   node check.mjs BASE ADMIN LINK TOKEN
+//                      for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/… 3f0c…
 //
 // The broker at BASE must have at least three objects. ADMIN is the admin listener of the same or another
-// broker, which must have a source that answers. LINK is a one-time link of the `harvest up` at BASE. Prints one line a check; exits with 1 if a check failed, with
+// broker, which must have a source that answers, a settings file, and the view "documents"; TOKEN is its
+// administrator's. LINK is a one-time link of the `harvest up` at BASE. Prints one line a check; exits with 1 if a check failed, with
 // 2 if the browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
@@ -15,8 +17,9 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/
 const base = process.argv[2];
 const admin = process.argv[3];
 const link = process.argv[4];
-if (!base || !admin || !link) {
-  console.error("usage: node check.mjs BASE ADMIN LINK");
+const token = process.argv[5];
+if (!base || !admin || !link || !token) {
+  console.error("usage: node check.mjs BASE ADMIN LINK TOKEN");
   process.exit(2);
 }
 
@@ -48,6 +51,7 @@ async function check(name, run) {
   }
 }
 
+const views = (query = "") => new URL(`views${query}`, admin).href;
 const freshness = (query = "") => new URL(`freshness${query}`, admin).href;
 
 /** Waits until the change rate of a source is known, as the plan needs it. */
@@ -106,6 +110,11 @@ async function kinds(browser) {
     ["freshness, previewed", freshness("?theta=0.95"), 200],
     ["freshness, another policy previewed", freshness("?price=100"), 200],
     ["freshness, a bad aim", freshness("?theta=2&interval=x"), 400],
+    ["views", views(), 200],
+    ["views, one to change", views("?edit=documents#edit"), 200],
+    ["views, one tried", views("?name=markdown&title=In+Markdown&within=documents&query=type%3AMarkdown"), 200],
+    ["views, a bad query", views("?name=A&title=&within=none&query=%28x"), 400],
+    ["views, one to remove", views("/removing?name=documents"), 200],
     ["a missing page of the admin", new URL("no/such/page", admin).href, 404],
   ];
 }
@@ -355,6 +364,38 @@ async function freshnessByHand(browser) {
     }));
 }
 
+async function viewsByHand(browser) {
+  await check("views, keyboard, no script: one is tried, corrected, saved with the token, and removed", () =>
+    withPage(browser, { javaScriptEnabled: false }, async (page) => {
+      const problems = [];
+      await page.goto(views());
+      await page.locator("#name").focus();
+      await page.keyboard.type("by-hand");
+      await page.keyboard.press("Tab");
+      await page.keyboard.type("By hand");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Tab");
+      await page.keyboard.type("(harvest");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/query=/);
+      if ((await page.inputValue("#query")) !== "(harvest") problems.push("the text is gone");
+      const named = await page.getAttribute("#query", "aria-describedby");
+      if (!named.split(" ").includes("query-wrong")) problems.push("the field does not name the message");
+      await page.fill("#query", "harvest");
+      await page.locator("#query").press("Enter");
+      await page.locator("#token").fill(token);
+      if ((await page.locator(".samples li").count()) === 0) problems.push("the trial shows no objects");
+      await page.locator("#token").press("Enter");
+      await page.waitForURL(/saved=by-hand/);
+      await page.goto(views("/removing?name=by-hand"));
+      await page.fill("#token", token);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/removed=by-hand/);
+      if ((await page.locator("ul.views a", { hasText: "By hand" }).count()) !== 0) problems.push("it is there still");
+      return problems;
+    }));
+}
+
 /** Comes by the one-time link, which is good for a minute, and opens a found file. */
 async function opening(browser) {
   const results = address("?q=*&limit=2");
@@ -393,6 +434,7 @@ try {
   await keyboard(browser);
   await withoutScript(browser);
   await freshnessByHand(browser);
+  await viewsByHand(browser);
 } catch (error) {
   console.error(`cannot look at ${base}: ${error.message}`);
   failures = -1;

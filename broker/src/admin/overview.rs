@@ -8,7 +8,7 @@ use web::templates::grouped;
 use crate::status::{SourceStatus, Status};
 
 const LINKS: &[(&str, &str)] =
-    &[("freshness", "Freshness"), ("status", "Status"), ("metrics", "Metrics")];
+    &[("freshness", "Freshness"), ("views", "Views"), ("status", "Status"), ("metrics", "Metrics")];
 /// Number of consecutive failures from which a source is in trouble, since a single one is normal
 /// in networks. A source that was never pulled is in trouble after its first failure.
 const FAILURES_MIN: u32 = 2;

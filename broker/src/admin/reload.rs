@@ -1,7 +1,7 @@
 //! `POST /reload` reads the settings again, as SIGHUP does, and answers with the outcome.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -16,6 +16,7 @@ use crate::server::{Handle, Server};
 /// Reader of the settings file, given by the code that started the broker.
 pub(crate) struct ReadSettings {
     pub(crate) file: String,
+    pub(super) path: PathBuf,
     read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
 }
 
@@ -33,7 +34,8 @@ impl Server {
         file: &Path,
         read: impl Fn() -> Result<Config, String> + Send + Sync + 'static,
     ) {
-        let settings = ReadSettings { file: file.display().to_string(), read: Box::new(read) };
+        let (shown, path) = (file.display().to_string(), file.to_owned());
+        let settings = ReadSettings { file: shown, path, read: Box::new(read) };
         drop(self.handle().inner.settings.set(settings));
     }
 }
@@ -53,7 +55,8 @@ pub(super) async fn reload(State(handle): State<Handle>) -> Response {
     }
 }
 
-async fn read_again(handle: &Handle) -> Result<Vec<&'static str>, Error> {
+/// Reads the settings again, and applies them; returns the names of those that need a restart.
+pub(super) async fn read_again(handle: &Handle) -> Result<Vec<&'static str>, Error> {
     let reader = handle.clone();
     let read = move || {
         let settings = reader.inner.settings.get().ok_or(Error::NoSettings)?;

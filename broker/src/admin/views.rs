@@ -1,4 +1,13 @@
-//! `GET /views`, and `GET /views/try?q=QUERY`: what views have, and what a query would have.
+//! The page **Views**: what views have, what a view would have, and their changes; the same as JSON: `GET /views`,
+//! `GET /views/try?q=QUERY`.
+//!
+//! The page works without script. A trial changes nothing. What was tried is saved into the settings file with the
+//! administrator's token.
+
+pub(super) mod changing;
+mod form;
+mod page;
+mod tree;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +18,7 @@ use exchange::takedown::Refused;
 use http::StatusCode;
 use query::{Matcher, Query};
 use serde::{Deserialize, Serialize};
+use web::templates::Source;
 
 use crate::answer::{Matching, SEARCH_CPU_MAX, SearchRequest, Sort};
 use crate::blocking::blocking;
@@ -16,6 +26,16 @@ use crate::error::Error;
 use crate::server::Handle;
 use crate::views::alerts::WebhookStatus;
 use crate::views::selecting::standing;
+use crate::views::{View, Views};
+
+/// The page's templates; files of their names in the administrator's template folder replace them.
+pub(crate) const TEMPLATES: &[Source] = &[
+    Source { name: "edit-views.html", text: include_str!("../../templates/edit-views.html") },
+    Source { name: "remove-view.html", text: include_str!("../../templates/remove-view.html") },
+];
+
+/// Maximum number of views without a known count that are searched for at once.
+const SEARCHED_MAX: usize = 100;
 
 /// Number of objects that are named of a query that is tried.
 const SAMPLES: usize = 5;
@@ -33,8 +53,11 @@ pub struct ViewStatus {
     pub query: String,
     /// What its records match, all views around it included.
     pub whole: String,
-    /// Number of its objects.
-    pub objects: u64,
+    /// Number of its objects; `None`: it is not known yet.
+    pub objects: Option<u64>,
+    /// How it goes with its webhook, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookStatus>,
 }
 
 /// What a query would have.
@@ -75,25 +98,10 @@ struct TryQuery {
 }
 
 pub(super) fn routes() -> Router<Handle> {
-    Router::new().route("/views", get(views)).route("/views/try", get(tried))
-}
-
-async fn views(State(handle): State<Handle>) -> Result<axum::Json<Vec<ViewStatus>>, Refused> {
-    let views = handle.config().views.clone();
-    let read = move || {
-        let status = |view: &crate::views::View| {
-            Ok::<_, Error>(ViewStatus {
-                name: view.name.clone(),
-                title: view.title.clone(),
-                within: view.within.clone(),
-                query: view.query.to_string(),
-                whole: view.whole.to_string(),
-                objects: handle.found(&view.whole, 0)?.0,
-            })
-        };
-        views.all().map(status).collect::<Result<Vec<_>, _>>()
-    };
-    Ok(axum::Json(blocking("views", read).await?))
+    Router::new()
+        .route("/views", get(page::views))
+        .route("/views/try", get(tried))
+        .route("/views/removing", get(page::removing))
 }
 
 async fn tried(
@@ -126,6 +134,41 @@ impl Handle {
     /// Returns how it goes with the webhooks, by the names of their views.
     pub fn webhooks(&self) -> BTreeMap<String, WebhookStatus> {
         self.inner.stages.alerts.status()
+    }
+
+    /// Returns what views have. Blocks.
+    fn view_status(&self, views: &Views) -> Result<Vec<ViewStatus>, Error> {
+        let (objects, webhooks) = (self.objects_of(views)?, self.webhooks());
+        let status = |view: &View| ViewStatus {
+            name: view.name.clone(),
+            title: view.title.clone(),
+            within: view.within.clone(),
+            query: view.query.to_string(),
+            whole: view.whole.to_string(),
+            objects: objects.get(&view.name).copied(),
+            webhook: webhooks.get(&view.name).cloned(),
+        };
+        Ok(views.all().map(status).collect())
+    }
+
+    /// Returns the numbers of objects of those views of which they are known, or soon found. Blocks.
+    fn objects_of(&self, views: &Views) -> Result<BTreeMap<String, u64>, Error> {
+        let counts = self.inner.stages.membership.counts();
+        let is_counted = counts.is_some();
+        let mut objects = counts.unwrap_or_default();
+        // A view that is not counted may be empty, or new.
+        let others: Vec<&View> = views.all().filter(|it| !objects.contains_key(&it.name)).collect();
+        let are_few = others.len() <= SEARCHED_MAX;
+        for view in others {
+            let found = if are_few { self.found(&view.whole, 0) } else { Err(Error::Late) };
+            match found {
+                Ok((count, _)) => drop(objects.insert(view.name.clone(), count)),
+                Err(Error::Late) if is_counted => drop(objects.insert(view.name.clone(), 0)),
+                Err(Error::Late) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(objects)
     }
 
     /// Returns how many objects match a query, and some of them. Blocks.

@@ -1,4 +1,4 @@
-//! What a client that is limited to a view gets of the pages: objects of that view alone.
+//! Limits: what a client that is limited to a view gets of the pages, objects of that view alone.
 //!
 //! The index counts objects with the same content once, wherever they are, so what it finds is held against the view
 //! again, record by record.

@@ -129,15 +129,15 @@ impl Message {
                 let text =
                     |name| shortened(record.text(name).unwrap_or_default().trim(), CHARS_MAX);
                 let (title, r#type) = (text("Title"), text("Type"));
-                self.changed.push(Told { title, r#type, ..told(&oid) });
+                self.changed.push(Told { title, r#type, ..object(&oid) });
             }
-            _ if subset.left.contains(scanned.serial) => self.left.push(told(&oid)),
+            _ if subset.left.contains(scanned.serial) => self.left.push(object(&oid)),
             _ => {}
         }
     }
 }
 
-fn told(oid: &Oid) -> Told {
+fn object(oid: &Oid) -> Told {
     let id = oid_text(&oid.gatherer, &oid.url);
     Told { oid: id, url: oid.url.clone(), ..Told::default() }
 }

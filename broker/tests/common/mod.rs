@@ -191,7 +191,10 @@ pub(crate) fn config(data: &Path, sources: Vec<Source>) -> Config {
 
 impl Running {
     pub(crate) async fn start(config: Config) -> Self {
-        let server = Server::bind(config).await.unwrap();
+        Self::run(Server::bind(config).await.unwrap())
+    }
+
+    pub(crate) fn run(server: Server) -> Self {
         let (address, admin) = (server.local_addr(), server.admin_addr());
         let (handle, shutdown) = (server.handle(), Shutdown::new());
         let until = shutdown.clone();

@@ -20,4 +20,5 @@ mod pages;
 mod replica;
 mod repository;
 mod rot;
+mod views_page;
 mod webhooks;

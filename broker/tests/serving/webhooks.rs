@@ -166,7 +166,10 @@ async fn this_machine_is_told_only_if_that_is_allowed_and_the_broker_itself_neve
         settings.daemon.listen = address;
         let a = Running::start(settings).await;
         until("the view is known", || {
-            a.handle.webhooks().get("first").is_some_and(|it| it.to.is_some())
+            a.handle
+                .webhooks()
+                .get("first")
+                .is_some_and(|it| it.to.is_some() || it.problem.is_some())
         })
         .await;
         gatherer.update(1..=2, &format!("alpha {allow_private}")).await;

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail, ensure};
-
-use super::edit::NewView;
+use broker::config::edit::NewView;
 
 /// Reads a taxonomy. Each line has a place in the tree, a tab and a query: `Science/Physics`, tab, `subject:physics`.
 /// A view's name is its whole place in small ASCII letters, without accents, other characters as `-`; so each place

@@ -1,17 +1,16 @@
 //! `harvest broker tune`: the forecast of another policy for a running broker, and applying it.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use broker::admin::settings_file;
 use broker::config::PolicyName;
+use broker::config::edit::{self, Choice};
 use broker::status::{self, Status};
 use serde::Deserialize;
 
-use super::edit::{self, Choice};
 use super::seconds;
 use crate::admin::Admin;
 use crate::output;
@@ -109,7 +108,7 @@ pub(super) async fn run(file: &File, args: &Tune) -> anyhow::Result<ExitCode> {
     let text = fs::read_to_string(&file.config)?;
     let edited = edit::with_policy(&text, &args.policy.choice(&preview))
         .with_context(|| format!("{} stays as it is", file.config.display()))?;
-    replace(&file.config, &edited)?;
+    settings_file::replace(&file.config, &edited)?;
     let taken_over = admin.post("reload", &[]).await;
     taken_over.with_context(|| {
         let file = file.config.display();
@@ -242,36 +241,8 @@ fn render(answer: &Answer) -> String {
     lines.join("\n")
 }
 
-/// Replaces the text of a settings file, whole or not at all; owner and permissions stay.
-pub(super) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    // A symbolic link stays, and its target is replaced.
-    let path = fs::canonicalize(path)?;
-    let failed = || format!("{} cannot be changed", path.display());
-    let folder = path.parent().with_context(failed)?;
-    let before = fs::metadata(&path).with_context(failed)?;
-    // The name cannot be guessed, and nobody else can read the file: settings hold tokens.
-    let mut new = tempfile::Builder::new()
-        .prefix(".harvest-settings-")
-        .tempfile_in(folder)
-        .with_context(failed)?;
-    let write = |new: &mut tempfile::NamedTempFile| {
-        new.write_all(text.as_bytes())?;
-        let file = new.as_file();
-        if (before.uid(), before.gid()) != (file.metadata()?.uid(), file.metadata()?.gid()) {
-            std::os::unix::fs::fchown(file, Some(before.uid()), Some(before.gid()))?;
-        }
-        file.set_permissions(before.permissions())?;
-        file.sync_all()
-    };
-    write(&mut new).with_context(failed)?;
-    new.persist(&path).map_err(|error| error.error).with_context(failed)?;
-    fs::File::open(folder).and_then(|folder| folder.sync_all()).with_context(failed)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     fn preview(policy: &str, aim: (&str, f64)) -> Preview {
@@ -337,19 +308,5 @@ mod tests {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert!(text.contains("cannot be met"), "{text}");
-    }
-
-    #[test]
-    fn a_file_is_replaced_with_its_permissions_and_links_stay() {
-        let dir = tempfile::tempdir().unwrap();
-        let (file, link) = (dir.path().join("b.toml"), dir.path().join("link.toml"));
-        fs::write(&file, "old").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, "new").unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left behind");
     }
 }

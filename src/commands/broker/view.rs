@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use broker::admin::settings_file;
 use broker::admin::views::{Tried, ViewStatus};
+use broker::config::edit::{self, EditError};
 use broker::source::{Part, Source};
 use broker::status::Status;
 use broker::views;
+use broker::views::alerts::WebhookStatus;
 
-use super::{edit, taxonomy, tune};
+use super::{taxonomy, tune};
 use crate::output;
 use crate::settings::File;
 
@@ -91,16 +94,22 @@ pub(super) async fn run(command: ViewCommand) -> anyhow::Result<ExitCode> {
     match command {
         ViewCommand::List { file, json } => {
             let admin = super::admin(&file)?;
-            admin.print(&admin.get("views").await?, json, |views: &Vec<ViewStatus>| list(views))
+            admin.print(&admin.get("views?format=json").await?, json, |views: &Vec<ViewStatus>| {
+                list(views)
+            })
         }
         ViewCommand::Show { file, name } => {
             let admin = super::admin(&file)?;
-            let views: Vec<ViewStatus> = serde_json::from_slice(&admin.get("views").await?)?;
+            let views: Vec<ViewStatus> =
+                serde_json::from_slice(&admin.get("views?format=json").await?)?;
             let view = views.iter().find(|it| it.name == name);
             let view = view.with_context(|| {
                 format!("there is no view {name:?}; `harvest broker view list` names them")
             })?;
             output::line(&format!("{} ({})\nquery  {}", view.name, view.title, view.query))?;
+            if let Some(webhook) = &view.webhook {
+                output::line(&state_of(webhook))?;
+            }
             let answer = admin.get(&path(&format!("view:{name}"), None)).await?;
             admin.print(&answer, false, tried)
         }
@@ -176,7 +185,7 @@ pub(super) async fn leavings(file: &File) -> anyhow::Result<()> {
 /// Writes the edited settings, and has the broker read them if it runs.
 async fn change(
     file: &File,
-    edited: impl FnOnce(&str) -> anyhow::Result<String>,
+    edited: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> anyhow::Result<ExitCode> {
     let path: &Path = &file.config;
     let shown = path.display();
@@ -184,7 +193,7 @@ async fn change(
     let edited = edited(&text).with_context(|| format!("{shown} stays as it is"))?;
     let admin = super::admin(file)?;
     tune::check_reads(&admin, path).await?;
-    tune::replace(path, &edited)?;
+    settings_file::replace(path, &edited)?;
     if let Err(error) = admin.post("reload", &[]).await {
         bail!(
             "{shown} is changed, but the broker has not read it: send it SIGHUP, or restart it: {error:#}"
@@ -194,6 +203,16 @@ async fn change(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns how it goes with a webhook, in a line.
+fn state_of(webhook: &WebhookStatus) -> String {
+    let state = match (&webhook.problem, &webhook.to) {
+        (Some(problem), _) => format!("is not told: {problem}"),
+        (None, Some(to)) => format!("is told of all up to {to}"),
+        (None, None) => "waits until it is known what the view has".to_owned(),
+    };
+    format!("webhook  {} {state}", webhook.host)
+}
+
 fn list(views: &[ViewStatus]) -> String {
     if views.is_empty() {
         return "no views; `harvest broker view add` makes one".to_owned();
@@ -201,7 +220,8 @@ fn list(views: &[ViewStatus]) -> String {
     let mut table = output::table(["view", "objects", "within", "query"]);
     for view in views {
         let within = view.within.as_deref().unwrap_or_default();
-        let objects = indicatif::HumanCount(view.objects).to_string();
+        let objects = view.objects.map(|it| indicatif::HumanCount(it).to_string());
+        let objects = objects.unwrap_or_else(|| "–".to_owned());
         table.add_row([&view.name, &objects, within, &view.query]);
     }
     table.to_string()

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
-use broker::config::Config;
+use settings::Mistake;
 use toml_edit::{ArrayOfTables, Decor, DocumentMut, Item, Table, TableLike, Value, value};
+
+use super::Config;
 
 /// Keys for the aim of a policy. Different policies use different keys; a file has one of them.
 const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
@@ -14,24 +15,49 @@ const AIMS: [&str; 4] = ["theta", "interval", "price", "pulls_per_hour"];
 /// The byte order mark that some editors put before a text.
 const MARK: &str = "\u{feff}";
 
-/// A policy for the settings, by the names that they use.
-#[derive(Clone, Debug)]
-pub(super) struct Choice {
-    /// `policy`.
-    pub(super) policy: String,
-    /// The policy's key of [`AIMS`] and its value; `None` for a policy without an aim.
-    pub(super) aim: Option<(&'static str, Value)>,
+/// The fault for which a text stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The text is no TOML.
+    #[error(transparent)]
+    Syntax(#[from] toml_edit::TomlError),
+    /// A key has a value of another kind.
+    #[error("{0}")]
+    Kind(&'static str),
+    /// The text has no view of this name.
+    #[error("there is no view {0:?}")]
+    NoView(String),
+    /// The edited settings have mistakes.
+    #[error("the settings would not be accepted:\n{}", lines_of(.0))]
+    Mistakes(Vec<Mistake>),
 }
 
-/// Returns the settings in `text` with another policy. Fails if the text is no TOML, `[freshness]`
-/// is no table, or the new settings have mistakes: the caller then writes nothing.
-pub(super) fn with_policy(text: &str, choice: &Choice) -> anyhow::Result<String> {
+fn lines_of(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A policy for the settings, by the names that they use.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// `policy`.
+    pub policy: String,
+    /// The policy's key (`theta`, `interval`, `price`, `pulls_per_hour`) and its value; `None` for a policy without an
+    /// aim.
+    pub aim: Option<(&'static str, Value)>,
+}
+
+/// Returns the settings in `text` with another policy.
+///
+/// # Errors
+///
+/// The text is no TOML, `[freshness]` is no table, or the new settings have mistakes: write nothing then.
+pub fn with_policy(text: &str, choice: &Choice) -> Result<String, EditError> {
     edited(text, |document| set_policy(document, choice))
 }
 
-fn set_policy(document: &mut DocumentMut, choice: &Choice) -> anyhow::Result<()> {
+fn set_policy(document: &mut DocumentMut, choice: &Choice) -> Result<(), EditError> {
     let table = document.entry("freshness").or_insert_with(|| Item::Table(Table::new()));
-    let table = table.as_table_like_mut().context("\"freshness\" is no table")?;
+    let table = table.as_table_like_mut().ok_or(EditError::Kind("\"freshness\" is no table"))?;
     set(table, "policy", choice.policy.clone().into());
     let old = AIMS.into_iter().find(|key| table.contains_key(key));
     if let Some((key, how_much)) = &choice.aim {
@@ -49,17 +75,47 @@ fn set_policy(document: &mut DocumentMut, choice: &Choice) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A view for the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NewView {
-    pub(super) name: String,
-    pub(super) query: String,
-    pub(super) title: Option<String>,
-    pub(super) within: Option<String>,
+/// A view for the settings, as they have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewView {
+    /// `name`.
+    pub name: String,
+    /// `query`.
+    pub query: String,
+    /// `title`.
+    pub title: Option<String>,
+    /// `within`.
+    pub within: Option<String>,
 }
 
-/// Returns the settings in `text` with one more view. Fails as [`with_policy`] does.
-pub(super) fn with_view(text: &str, view: &NewView) -> anyhow::Result<String> {
+impl NewView {
+    /// Returns its lines for the settings.
+    pub fn lines(&self) -> String {
+        let mut table = Table::new();
+        put(&mut table, self);
+        format!("[[view]]\n{table}")
+    }
+
+    fn of(table: &Table) -> Self {
+        let text = |key| table.get(key).and_then(Item::as_str).map(str::to_owned);
+        let of = |key| text(key).unwrap_or_default();
+        Self { name: of("name"), query: of("query"), title: text("title"), within: text("within") }
+    }
+}
+
+/// Returns the views of the settings in `text`, in their order; none if the text is no TOML.
+pub fn views_in(text: &str) -> Vec<NewView> {
+    let document: Option<DocumentMut> = text.strip_prefix(MARK).unwrap_or(text).parse().ok();
+    let tables = document.as_ref().and_then(|it| it.get("view")?.as_array_of_tables());
+    tables.into_iter().flatten().map(NewView::of).collect()
+}
+
+/// Returns the settings in `text` with one more view.
+///
+/// # Errors
+///
+/// The text is no TOML, or the new settings have mistakes: write nothing then.
+pub fn with_view(text: &str, view: &NewView) -> Result<String, EditError> {
     edited(text, |document| {
         let mut table = Table::new();
         put(&mut table, view);
@@ -68,9 +124,12 @@ pub(super) fn with_view(text: &str, view: &NewView) -> anyhow::Result<String> {
     })
 }
 
-/// Returns the settings in `text` with these views; those that have their names give way. Fails as [`with_policy`]
-/// does.
-pub(super) fn with_views(text: &str, new: &[NewView]) -> anyhow::Result<String> {
+/// Returns the settings in `text` with these views; those that have their names give way.
+///
+/// # Errors
+///
+/// Those of [`with_view`].
+pub fn with_views(text: &str, new: &[NewView]) -> Result<String, EditError> {
     edited(text, |document| {
         let views = views(document)?;
         let mut new: BTreeMap<&str, &NewView> = new.iter().map(|it| (&*it.name, it)).collect();
@@ -89,9 +148,9 @@ pub(super) fn with_views(text: &str, new: &[NewView]) -> anyhow::Result<String> 
     })
 }
 
-fn views(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
+fn views(document: &mut DocumentMut) -> Result<&mut ArrayOfTables, EditError> {
     let views = document.entry("view").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-    views.as_array_of_tables_mut().context("\"view\" is no list of [[view]]")
+    views.as_array_of_tables_mut().ok_or(EditError::Kind("\"view\" is no list of [[view]]"))
 }
 
 fn put(table: &mut Table, view: &NewView) {
@@ -109,35 +168,34 @@ fn put(table: &mut Table, view: &NewView) {
     }
 }
 
-/// Returns the settings in `text` without a view. Fails as [`with_policy`] does, or if there is none.
-pub(super) fn without_view(text: &str, name: &str) -> anyhow::Result<String> {
+/// Returns the settings in `text` without a view.
+///
+/// # Errors
+///
+/// Those of [`with_view`]; there is no such view.
+pub fn without_view(text: &str, name: &str) -> Result<String, EditError> {
     edited(text, |document| {
         let views = document.get_mut("view").and_then(Item::as_array_of_tables_mut);
-        let views = views.context("there is no view")?;
+        let none = || EditError::NoView(name.to_owned());
+        let views = views.ok_or_else(none)?;
         let before = views.len();
         views.retain(|it| it.get("name").and_then(Item::as_str) != Some(name));
-        if views.len() == before {
-            anyhow::bail!("there is no view {name:?}");
-        }
-        Ok(())
+        if views.len() == before { Err(none()) } else { Ok(()) }
     })
 }
 
 /// Returns the settings in `text` after an edit.
 fn edited(
     text: &str,
-    edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>,
-) -> anyhow::Result<String> {
+    edit: impl FnOnce(&mut DocumentMut) -> Result<(), EditError>,
+) -> Result<String, EditError> {
     let (mark, body) = text.strip_prefix(MARK).map_or(("", text), |body| (MARK, body));
     let mut document: DocumentMut = body.parse()?;
     edit(&mut document)?;
     let edited = document.to_string();
     // A file with the line ends of another system keeps them.
     let edited = if body.contains("\r\n") { edited.replace('\n', "\r\n") } else { edited };
-    if let Err(mistakes) = Config::parse(&edited) {
-        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-        anyhow::bail!("the settings would not be accepted:\n{}", mistakes.join("\n"));
-    }
+    Config::parse(&edited).map_err(EditError::Mistakes)?;
     Ok(format!("{mark}{edited}"))
 }
 
@@ -206,6 +264,10 @@ mod tests {
         let two = with_view(&one, &view("physics", Some("papers"))).unwrap();
         assert!(two.ends_with("query = \"type:PDF\"\nwithin = \"papers\"\n"), "{two}");
         assert_eq!(without_view(&two, "physics").unwrap(), one);
+        let read = views_in(&format!("{MARK}{two}"));
+        assert_eq!(read, [view("papers", None), view("physics", Some("papers"))]);
+        assert_eq!(read[0].lines(), added.trim_start());
+        assert_eq!((views_in(HEAD), views_in("[view")), (Vec::new(), Vec::new()));
         // Many at once come beside the others, or in the place of those that have their names.
         let changed = NewView { query: "type:HTML".to_owned(), ..view("papers", None) };
         let three = with_views(&two, &[view("a", Some("papers")), changed]).unwrap();
