@@ -153,7 +153,7 @@ impl PageState {
         let feedback = asked.feedback.unwrap_or(ranking.feedback);
         let how = if feedback { How::Expanded } else { How::AsTyped };
         if let Some(name) = &asked.like {
-            let named = self.named(&client, name).await?;
+            let named = self.named(&client, limit.as_ref(), name).await?;
             request.but = named.filter(|it| limit.as_ref().is_none_or(|limit| limit.has(it)));
             if request.but.is_none() {
                 let message = format!("no object here is {}", shortened(name, 200));

@@ -8,6 +8,7 @@
 
 pub mod alerts;
 pub(crate) mod membership;
+mod present;
 pub(crate) mod selecting;
 pub mod webhook;
 
@@ -41,7 +42,7 @@ pub struct View {
     /// The view that it is within, by name.
     pub within: Option<String>,
     /// What the settings say.
-    pub query: Query,
+    pub query: String,
     /// What its records match: with the queries of all views that it is within or names.
     pub whole: Query,
     /// Who is told of its changes.
@@ -77,7 +78,7 @@ impl Views {
             else {
                 continue;
             };
-            let (query, mut named) = match selecting::standing(&text).and_then(split) {
+            let (whole, mut named) = match selecting::standing(&text).and_then(split) {
                 Ok(split) => split,
                 Err(fault) => {
                     table.mistake("query", fault, EXPECTED);
@@ -86,7 +87,6 @@ impl Views {
             };
             named.extend(within.clone());
             let title = title.unwrap_or_else(|| name.clone());
-            let whole = query.clone();
             let webhook = Webhook::read(table);
             if webhook.is_some() {
                 webhooks += 1;
@@ -95,7 +95,7 @@ impl Views {
                     table.mistake("webhook", message, "less of them, or a feed for each");
                 }
             }
-            let view = View { name: name.clone(), title, within, query, whole, webhook };
+            let view = View { name: name.clone(), title, within, query: text, whole, webhook };
             if read.insert(name.clone(), (view, named, table)).is_some() {
                 table.mistake("name", format!("{name:?} is above, too"), "each view once");
             }
@@ -204,7 +204,7 @@ pub(crate) fn split(query: Query) -> Result<(Query, Vec<String>), String> {
     }
 }
 
-/// Returns what the records of a view match.
+/// Returns what the records of a view match, of views of which each has what its own query says.
 fn whole(
     read: &BTreeMap<String, (View, Vec<String>, &Table<'_>)>,
     first: &str,
@@ -215,7 +215,7 @@ fn whole(
     while let Some(name) = reached.get(at) {
         let (view, named, _) =
             read.get(*name).ok_or_else(|| format!("there is no view {name:?}"))?;
-        nodes.push(view.query.root.clone());
+        nodes.push(view.whole.root.clone());
         if CONDITIONS_MAX < nodes.len() {
             break;
         }

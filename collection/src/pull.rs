@@ -219,7 +219,9 @@ impl Puller {
         let (id, mut part) = (self.note_key(&response), self.feed.part_of(&response)?);
         if let Some(part) = &mut part {
             let before = cursor.as_ref().and_then(|it| it.part.as_ref());
-            part.is_new = is_new_part || before.is_some_and(|it| it.is_new);
+            // That a source limits us is not what the administrator here has asked for.
+            let is_asked = is_new_part && !part.asked.is_empty();
+            part.is_new = is_asked || before.is_some_and(|it| it.is_new);
         }
         let mut intake = match (answer.kind, &known) {
             // The source limits us no more: the rest is wanted, too.

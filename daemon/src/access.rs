@@ -210,7 +210,11 @@ impl Access {
         client: &'a Requester<'_>,
     ) -> Option<&'a str> {
         let consumer = match verdict {
-            Verdict::Known(at) => self.consumers.get(at),
+            // Of several with one certificate, the one that is limited counts.
+            Verdict::Known(_) => {
+                let may = self.known(client).filter(|it| it.1.may.contains(&resource));
+                may.map(|it| it.1).find(|it| it.view.is_some())
+            }
             _ => {
                 let known = self.known(client).map(|it| it.1);
                 let anyone = self
@@ -225,7 +229,11 @@ impl Access {
 
     /// Returns whether `resource` is restricted to some clients, by address or to listed consumers.
     pub fn is_for_some(&self, resource: Resource) -> bool {
-        !self.is_free(resource) || !self.allow.is_empty() || !self.deny.is_empty()
+        let is_limited = |it: &Consumer| it.view.is_some() && it.may.contains(&resource);
+        !self.is_free(resource)
+            || !self.allow.is_empty()
+            || !self.deny.is_empty()
+            || self.consumers.iter().any(is_limited)
     }
 
     /// Returns the resources that unknown clients may have now, but not under `before`.

@@ -143,7 +143,7 @@ impl Handle {
             name: view.name.clone(),
             title: view.title.clone(),
             within: view.within.clone(),
-            query: view.query.to_string(),
+            query: view.query.clone(),
             whole: view.whole.to_string(),
             objects: objects.get(&view.name).copied(),
             webhook: webhooks.get(&view.name).cloned(),

@@ -41,11 +41,13 @@ impl PageState {
     pub(super) async fn named(
         &self,
         client: &Client,
+        limit: Option<&Limit>,
         name: &str,
     ) -> Result<Option<Arc<Record>>, Error> {
+        let scope: Vec<Query> = limit.iter().map(|it| it.query.clone()).collect();
         let (engine, collection, name) =
             (self.engine.clone(), self.collection.clone(), name.to_owned());
-        let work = move |cpu| named((&engine, cpu), &collection, &name);
+        let work = move |cpu| named((&engine, cpu), &collection, &scope, &name);
         let quick = Some(quick_cpu(self.collection.len()));
         Ok(self.lanes.run(client.address, quick, work).await?.map(Arc::new))
     }
@@ -83,6 +85,7 @@ impl PageState {
 fn named(
     (engine, cpu): (&Engine, Duration),
     collection: &Collection,
+    scope: &[Query],
     name: &str,
 ) -> Result<Option<Record>, Error> {
     let get = |gatherer: &str, url: &str| {
@@ -98,6 +101,7 @@ fn named(
     let mut request = SearchRequest::new(Query { root: Node::Leaf(leaf) }, "");
     (request.limit, request.sort, request.duplicates) = (NAMED_MAX, Sort::Newest, true);
     request.facets = false;
+    request.scope.extend_from_slice(scope);
     let found = engine.search(&request, cpu)?.hits.into_iter().find(|it| it.url == url);
     found.map_or(Ok(None), |it| get(&it.gatherer_id, &it.url))
 }

@@ -23,7 +23,8 @@ use net::clock;
 use net::shutdown::Shutdown;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use url::Url;
 
 use super::View;
 use super::membership::{Membership, Present};
@@ -35,6 +36,8 @@ use crate::error::Error;
 const CURSOR: &[u8] = b"views/told/";
 /// Number of serials without anything to tell after which the cursor is written nevertheless.
 const IDLE_SERIALS_MAX: u64 = 10_000;
+/// The same time, so that no cursor falls behind the horizon.
+const IDLE_MAX: Duration = Duration::from_secs(3_600);
 /// Longest pause between attempts.
 const RETRY_MAX: Duration = Duration::from_secs(300);
 /// Pause before it is seen again whether a view is known.
@@ -145,9 +148,12 @@ impl Alerts {
         let host = webhook.url.host_str().unwrap_or_default().to_owned();
         self.states().insert(view.name.clone(), WebhookStatus { host, ..WebhookStatus::default() });
         let (mut reached, mut failures) = (self.0.membership.watch(), 0_u32);
+        let mut written = clock::monotonic();
         loop {
             reached.borrow_and_update();
-            let outcome = match self.step(&view, webhook).await {
+            let is_due = IDLE_MAX <= clock::monotonic().duration_since(written);
+            written = if is_due { clock::monotonic() } else { written };
+            let outcome = match self.step(&view, webhook, is_due).await {
                 Ok(outcome) => outcome,
                 Err(error) => Outcome::Failed(error.to_string()),
             };
@@ -169,7 +175,7 @@ impl Alerts {
             failures = if matches!(outcome, Outcome::Failed(_)) { failures + 1 } else { 0 };
             match outcome {
                 Outcome::Told(_) => {}
-                Outcome::Idle(_) => drop(reached.changed().await),
+                Outcome::Idle(_) => drop(timeout(IDLE_MAX, reached.changed()).await),
                 Outcome::Unknown => sleep(UNKNOWN).await,
                 Outcome::Failed(_) => {
                     let pause = Duration::from_secs(1 << (failures - 1).min(16)).min(RETRY_MAX);
@@ -181,11 +187,10 @@ impl Alerts {
     }
 
     /// Posts the next message, if there is one.
-    async fn step(&self, view: &View, webhook: &Webhook) -> Result<Outcome, Error> {
+    async fn step(&self, view: &View, webhook: &Webhook, is_due: bool) -> Result<Outcome, Error> {
         let (this, of) = (self.clone(), view.clone());
-        let Some((message, cursor)) = blocking("a webhook", move || this.next(&of)).await? else {
-            return Ok(Outcome::Unknown);
-        };
+        let next = blocking("a webhook", move || this.next(&of, is_due)).await?;
+        let Some((message, cursor)) = next else { return Ok(Outcome::Unknown) };
         let epoch = self.0.membership.watch().borrow().epoch;
         let to = Version { epoch, serial: cursor.serial };
         let Some(message) = message else { return Ok(Outcome::Idle(to)) };
@@ -199,7 +204,7 @@ impl Alerts {
         }
         let response = match self.0.client.send(request).await {
             Ok(response) => response,
-            Err(error) => return Ok(Outcome::Failed(self.advised(&error))),
+            Err(error) => return Ok(Outcome::Failed(self.advised(&error, &webhook.url))),
         };
         if response.status == StatusCode::GONE {
             return Ok(Outcome::Over);
@@ -213,45 +218,57 @@ impl Alerts {
     }
 
     /// Returns the next message, if there is one, and the cursor behind it; `None`: the view is not known. Blocks.
-    fn next(&self, view: &View) -> Result<Option<(Option<Message>, Cursor)>, Error> {
+    fn next(&self, view: &View, is_due: bool) -> Result<Option<(Option<Message>, Cursor)>, Error> {
         let Telling { collection, membership, .. } = &*self.0;
         let reached = *membership.watch().borrow();
         let Some((of, kept)) = membership.subset(view) else { return Ok(None) };
         let Some(subset) = kept.now() else { return Ok(None) };
         let (key, to) = ([CURSOR, view.name.as_bytes()].concat(), reached.serial);
         let note = collection.note(&key)?.unwrap_or_default();
-        let known = serde_json::from_slice::<Cursor>(&note).ok().filter(|it| it.of == of);
-        let Some(cursor) = known else {
+        let known = serde_json::from_slice::<Cursor>(&note).ok();
+        let message = |to: u64| Message {
+            view: view.name.clone(),
+            title: view.title.clone(),
+            to: Version { serial: to, ..reached }.to_string(),
+            ..Message::default()
+        };
+        if reached.epoch != collection.version().epoch {
+            return Ok(None);
+        }
+        let Some(mut cursor) = known else {
             // Who asks now is told of what comes from now on.
             let cursor = Cursor { of, serial: to };
             self.commit(&view.name, &cursor)?;
             return Ok(Some((None, cursor)));
         };
-        let part = part(&subset, cursor.serial, to);
-        let next = Cursor { of, serial: part.to };
-        if part.serials.is_empty() {
-            if cursor.serial + IDLE_SERIALS_MAX < to {
-                self.commit(&view.name, &next)?;
+        if cursor.of != of {
+            // The view, or the log, is another one: what left it meanwhile is not known.
+            return Ok(Some((
+                Some(Message { incomplete: true, ..message(to) }),
+                Cursor { of, serial: to },
+            )));
+        }
+        let from = cursor.serial;
+        let incomplete = from < collection.horizon();
+        loop {
+            let part = part(&subset, cursor.serial, to);
+            let mut message = Message { incomplete, more: part.more, ..message(part.to) };
+            for scanned in collection.pick(part.serials) {
+                message.add(&scanned?, &subset);
             }
-            return Ok(Some((None, next)));
+            cursor.serial = part.to;
+            if !message.changed.is_empty() || !message.left.is_empty() || incomplete {
+                return Ok(Some((Some(message), cursor)));
+            }
+            // What changed meanwhile comes with its new serial.
+            if !part.more {
+                break;
+            }
         }
-        let mut message = Message {
-            view: view.name.clone(),
-            title: view.title.clone(),
-            to: Version { serial: part.to, ..reached }.to_string(),
-            incomplete: cursor.serial < collection.horizon(),
-            more: part.more,
-            ..Message::default()
-        };
-        for scanned in collection.pick(part.serials) {
-            message.add(&scanned?, &subset);
+        if from + IDLE_SERIALS_MAX < cursor.serial || is_due && from < cursor.serial {
+            self.commit(&view.name, &cursor)?;
         }
-        // What changed meanwhile comes with its new serial.
-        if message.changed.is_empty() && message.left.is_empty() {
-            self.commit(&view.name, &next)?;
-            return Ok(Some((None, next)));
-        }
-        Ok(Some((Some(message), next)))
+        Ok(Some((None, cursor)))
     }
 
     fn commit(&self, view: &str, cursor: &Cursor) -> Result<(), Error> {
@@ -280,13 +297,15 @@ impl Alerts {
     }
 
     /// Returns an error in words, with the setting that helps.
-    fn advised(&self, error: &net::Error) -> String {
+    fn advised(&self, error: &net::Error, url: &Url) -> String {
         let is_private =
             matches!(error, net::Error::Refused { .. } | net::Error::PrivateName { .. });
         let advice = match is_private && !self.0.allow_private {
             true => "; allow_private = true in [push] allows it",
             false => "",
         };
-        format!("{error}{advice}")
+        // The URL may have a secret of the receiver's in it.
+        let host = url.host_str().unwrap_or_default();
+        format!("{}{advice}", error.to_string().replace(url.as_str(), host))
     }
 }

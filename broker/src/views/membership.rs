@@ -26,6 +26,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+pub(crate) use super::present::Present;
 use super::selecting::name_of;
 use super::{View, Views};
 use crate::blocking::blocking;
@@ -96,31 +97,6 @@ impl Extents {
     }
 }
 
-/// The views that count at present. Clones share them.
-#[derive(Clone, Debug)]
-pub(crate) struct Present(watch::Sender<Views>);
-
-impl Default for Present {
-    fn default() -> Self {
-        Self(watch::Sender::new(Views::default()))
-    }
-}
-
-impl Present {
-    pub(crate) fn get(&self) -> Views {
-        self.0.borrow().clone()
-    }
-
-    pub(crate) fn set(&self, views: Views) {
-        self.0.send_replace(views);
-    }
-
-    /// Returns a receiver that gets the views whenever they are defined anew.
-    pub(crate) fn watch(&self) -> watch::Receiver<Views> {
-        self.0.subscribe()
-    }
-}
-
 /// The keeper of memberships. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Membership(Arc<Keeping>);
@@ -181,9 +157,13 @@ impl Membership {
         let (this, name) = (self.clone(), view.name.clone());
         let selection = name_of(&view.whole);
         let epoch = self.0.collection.version().epoch;
-        let extents = self.extents();
+        let (extents, reached) = (self.extents(), *self.0.reached.borrow());
         let (kept, _) =
             extents.as_ref()?.views.get(&name).filter(|it| it.0.selection == selection)?;
+        // Until the changes before it are followed, it has what left it.
+        if reached.epoch != epoch || reached.serial < kept.since {
+            return None;
+        }
         let (kept, whole) = (kept.clone(), format!("{selection} {epoch} {}", kept.since));
         let get = move || {
             let extents = this.extents();
@@ -289,6 +269,9 @@ impl Membership {
             if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
                 return Ok(None);
             }
+            if state.views.is_empty() {
+                state.serial = to.serial;
+            }
             state.views.extend(new);
             state.is_beginning = false;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
@@ -300,7 +283,7 @@ impl Membership {
         if !self.follow((&views, &percolator), state, to, is_cancelled)? {
             return Ok(None);
         }
-        self.0.reached.send_replace(to);
+        self.0.reached.send_if_modified(|it| std::mem::replace(it, to) != to);
         Ok(Some(to))
     }
 
@@ -370,7 +353,7 @@ impl Membership {
             if now != Standing::default() {
                 changed.push((scanned.serial, old, now));
             }
-            if NOTES_MAX <= notes.len() {
+            if NOTES_MAX <= notes.len().max(changed.len()) {
                 self.commit(std::mem::take(&mut notes))?;
                 self.have_changed(std::mem::take(&mut changed))?;
             }

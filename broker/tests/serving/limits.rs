@@ -84,7 +84,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 async fn a_consumer_of_a_view_sees_nothing_else() {
     let gatherer = Origin::start(ID).await;
     gatherer.update(1..=3, "alpha").await;
-    gatherer.update(4..=6, "beta").await;
+    let version = gatherer.update(4..=6, "beta").await;
     let dir = tempfile::tempdir().unwrap();
     let settings = |more: &str| {
         let text = format!("name = \"n\"\ndata = \"d\"\n{VIEWS}{more}");
@@ -94,7 +94,7 @@ async fn a_consumer_of_a_view_sees_nothing_else() {
         config
     };
     let a = Running::start(settings(PRESS)).await;
-    a.until("pulled", |it| it.objects == 6 && it.index_covered == Some(it.serial)).await;
+    a.caught_up("gatherer", version).await;
 
     // Every way to an object, by which those of the view are found and no others.
     let oid = |n: u64| format!("{ID}:{}", object_url(n));
@@ -230,7 +230,7 @@ async fn a_consumer_of_a_view_is_told_of_what_leaves_it_and_of_nothing_else() {
 async fn everybody_can_be_limited_and_mistakes_are_named() {
     let gatherer = Origin::start(ID).await;
     gatherer.update(1..=3, "alpha").await;
-    gatherer.update(4..=6, "beta").await;
+    let version = gatherer.update(4..=6, "beta").await;
     let dir = tempfile::tempdir().unwrap();
     let all = "[[consumer]]\nname = \"union\"\ntoken = \"a-token-of-the-union\"\nmay = [\"search\"]\n\
         [[consumer]]\nname = \"anyone\"\nmay = [\"search\"]\nview = \"first\"\n";
@@ -238,7 +238,7 @@ async fn everybody_can_be_limited_and_mistakes_are_named() {
     let mut settings = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
     (settings.views, settings.daemon.access) = (read.views, read.daemon.access);
     let a = Running::start(settings).await;
-    a.until("pulled", |it| it.objects == 6 && it.index_covered == Some(it.serial)).await;
+    a.caught_up("gatherer", version).await;
     assert_eq!(a.total("object").await, 3);
     let union = ask(&a, "api/search?q=object", Some("a-token-of-the-union"), None).await.text;
     assert!(union.contains("\"total\":6"), "{union}");

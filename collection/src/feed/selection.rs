@@ -39,7 +39,7 @@ use crate::log::served;
 use crate::log::{SegmentRange, View};
 use crate::member;
 use crate::subset::{KeptSubset, Subset};
-use crate::wire::{VIEW, set_missing, value};
+use crate::wire::{OBJECTS, VIEW, set_missing, value};
 use making::Making;
 
 /// Maximum number of selections whose answers are kept; of more, the one asked for longest ago goes.
@@ -277,6 +277,10 @@ impl FeedServer {
                     it.woken += u64::from(woken);
                 });
                 response.headers_mut().insert(VIEW, value(&selection.name));
+                if let Some(subset) = selection.among.as_ref().and_then(KeptSubset::now) {
+                    let objects = value(subset.members.len().to_string());
+                    response.headers_mut().insert(OBJECTS, objects);
+                }
                 return Ok(response);
             }
         }

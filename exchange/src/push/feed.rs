@@ -16,6 +16,8 @@ use daemon::gate::Limit;
 use super::notifier::Notifier;
 use super::topic::OwnTopic;
 
+/// The header of an answer that is of a part.
+const VIEW: &str = "harvest-view";
 /// Pause after which a consumer asks again, in seconds.
 const RETRY_SECS: u64 = 5;
 
@@ -48,6 +50,7 @@ pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
             async move {
                 let request = request.map(drop);
                 let limit = request.extensions().get().map(|Limit(view)| view.as_str());
+                let limit_is_set = limit.is_some();
                 let selected = match depth {
                     0 => select(limit, request.uri().query().unwrap_or_default()),
                     _ => Ok(None),
@@ -60,6 +63,10 @@ pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
                     }
                     Err(fault) => return refusal(&fault),
                 };
+                // One that was begun before the client was limited has all.
+                if limit_is_set && !response.headers().contains_key(VIEW) && depth != 0 {
+                    return StatusCode::GONE.into_response();
+                }
                 notifier.link(OwnTopic::Feed, "", depth, &mut response);
                 response.map(Body::new)
             }

@@ -168,6 +168,9 @@ impl<'a> Responder<'a> {
             Ok(()) | Err(Unready::Making) => {}
         }
         if let Some(Stored { record, serial, stamp }) = self.collection.get(&oid)? {
+            if self.seen.is_limited() && self.version.serial < serial {
+                return Err(Unready::Making);
+            }
             if self.seen.has(serial).is_none() {
                 return Ok(None);
             }

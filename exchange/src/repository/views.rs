@@ -71,6 +71,11 @@ impl Seen {
         limit.members.contains(serial).then_some(true).or_else(has_left)
     }
 
+    /// Returns whether the client sees a part alone.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
     /// Fails unless it is known which sets there are by view.
     pub(super) fn knows_views(&self) -> Result<(), Unready> {
         self.views.as_ref().map(|_views| ()).ok_or(Unready::Making)

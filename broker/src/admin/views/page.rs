@@ -20,8 +20,7 @@ use crate::config::Config;
 use crate::config::edit::{self, NewView};
 use crate::error::Error;
 use crate::server::Handle;
-use crate::views::selecting::standing;
-use crate::views::{Views, split};
+use crate::views::{View, Views};
 
 /// Maximum number of views that are named in a list of those that others change.
 const NAMED_MAX: usize = 20;
@@ -39,10 +38,9 @@ impl Written {
     /// Reads the settings file; the error says in words that it cannot be read. Blocks.
     pub(super) fn read(handle: &Handle) -> Result<Self, String> {
         let Some(settings) = handle.inner.settings.get() else {
-            // The names of views within queries are not known any more: what they have is.
-            let view = |it: &crate::views::View| {
-                let (name, query) = (it.name.clone(), it.whole.to_string());
-                NewView { name, query, title: Some(it.title.clone()), within: None }.lines()
+            let view = |it: &View| {
+                let (name, query, within) = (it.name.clone(), it.query.clone(), it.within.clone());
+                NewView { name, query, title: Some(it.title.clone()), within }.lines()
             };
             let views: Vec<String> = handle.config().views.all().map(view).collect();
             let text = format!("name = \"none\"\ndata = \"none\"\n{}", views.join("\n"));
@@ -209,7 +207,7 @@ fn page(handle: &Handle, asked: &Parameters, wrong: Wrong) -> Result<ViewsPage, 
     };
     let known = written.as_ref().map(|it| edit::views_in(&it.text)).unwrap_or_default();
     page.offered = known.iter().take(OFFERED_MAX).map(|it| it.name.clone()).collect();
-    page.list = Some(list(handle, &views, &known, asked)?);
+    page.list = Some(list(handle, &views, asked)?);
     let chosen = || known.iter().find(|it| it.name == asked.get("edit")).map(Typed::from_view);
     let typed = Typed::of(asked);
     page.typed = typed.clone().or_else(chosen).unwrap_or_default();
@@ -244,31 +242,19 @@ fn done(views: &Views, asked: &Parameters) -> Option<String> {
     is_gone.then(|| format!("There is no view {removed} any more."))
 }
 
-/// Returns a page of the list, with the queries as the settings have them.
-fn list(
-    handle: &Handle,
-    views: &Views,
-    known: &[NewView],
-    asked: &Parameters,
-) -> Result<List, Error> {
+/// Returns a page of the list.
+fn list(handle: &Handle, views: &Views, asked: &Parameters) -> Result<List, Error> {
     let objects = handle.objects_of(views)?;
     let total = views.all().count();
     let of = total.div_ceil(ROWS_MAX).max(1);
     let page = asked.get("page").parse().unwrap_or(1).clamp(1, of);
-    let rows = tree::page(views, page, |view| {
-        let is_this = |it: &&NewView| {
-            it.name == view.name
-                && standing(&it.query).and_then(split).is_ok_and(|it| it.0 == view.query)
-        };
-        let query = known.iter().find(is_this).map(|it| it.query.clone());
-        Row {
-            name: view.name.clone(),
-            title: view.title.clone(),
-            query: query.unwrap_or_else(|| view.query.to_string()),
-            objects: objects.get(&view.name).copied(),
-            within: None,
-            rows: Vec::new(),
-        }
+    let rows = tree::page(views, page, |view| Row {
+        name: view.name.clone(),
+        title: view.title.clone(),
+        query: view.query.clone(),
+        objects: objects.get(&view.name).copied(),
+        within: None,
+        rows: Vec::new(),
     });
     Ok(List { rows, total, page, of })
 }
@@ -291,9 +277,8 @@ fn tried(
         Ok::<_, Error>(Coming { now, come, go })
     };
     let change = now.get(name).map(|it| compare(&it.whole)).transpose()?;
-    let differs = |it: &&crate::views::View| {
-        it.name != name && now.get(&it.name).is_some_and(|old| old.whole != it.whole)
-    };
+    let differs =
+        |it: &&View| it.name != name && now.get(&it.name).is_some_and(|old| old.whole != it.whole);
     let mut others: Vec<String> = then.all().filter(differs).map(|it| it.name.clone()).collect();
     let others_more = others.len().saturating_sub(NAMED_MAX);
     others.truncate(NAMED_MAX);

@@ -152,6 +152,10 @@ impl<'a> Making<'a> {
             Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
                 return Ok(());
             }
+            // Takedowns and lifts by pattern are for all.
+            Change::Suppress(oid, notice) if oid == notice.carrier() => {
+                Change::Suppress(oid, notice)
+            }
             Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..)
                 if !self.has_lost(serial) =>
             {
