@@ -263,14 +263,16 @@ impl Membership {
             .collect();
         if state.is_beginning || state.views.len() < count || !new.is_empty() {
             *self.extents() = None;
+            if state.views.is_empty() {
+                // Nothing of before counts, and what has changed since is among all objects.
+                self.forget()?;
+                state.serial = to.serial;
+            }
             // Whoever is stopped midway finds them unknown, and begins again.
             state.is_beginning = true;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
             if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
                 return Ok(None);
-            }
-            if state.views.is_empty() {
-                state.serial = to.serial;
             }
             state.views.extend(new);
             state.is_beginning = false;
