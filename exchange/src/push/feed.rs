@@ -64,7 +64,9 @@ pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
                     Err(fault) => return refusal(&fault),
                 };
                 // One that was begun before the client was limited has all.
-                if limit_is_set && !response.headers().contains_key(VIEW) && depth != 0 {
+                let is_of_all =
+                    response.status().is_success() && !response.headers().contains_key(VIEW);
+                if limit_is_set && depth != 0 && is_of_all {
                     return StatusCode::GONE.into_response();
                 }
                 notifier.link(OwnTopic::Feed, "", depth, &mut response);
