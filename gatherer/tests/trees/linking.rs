@@ -25,10 +25,17 @@ async fn a_link_has_a_record_with_its_target() {
     bench.until("out", false).await;
     assert_eq!(bench.handle.status().objects, 4);
 
-    let read = bench.read();
-    bench.gather().await;
-    bench.gather().await;
-    assert!(bench.read() <= read + 4, "what has not changed is not read at every pass");
+    // What the watch tells of the beginning may be read once more, but not at every pass.
+    let mut passes = 0;
+    loop {
+        let read = bench.read();
+        bench.gather().await;
+        if bench.read() == read {
+            break;
+        }
+        passes += 1;
+        assert!(passes < 20, "what has not changed is read at every pass");
+    }
 
     // Another link replaces the link, and then a file.
     fs::remove_file(bench.tree.path("newest.txt")).unwrap();

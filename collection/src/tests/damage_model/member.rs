@@ -323,21 +323,22 @@ impl Member {
     /// Those of a pull.
     pub(super) fn pull(&mut self, source: &Self) -> Result<(), Error> {
         for _ in 0..REQUESTS_MAX {
-            let before = self.collection().cursor(SOURCE)?;
-            match self.request(source, before)? {
-                Next::Done => return self.collection().handle_caught_up(),
-                Next::Again => {}
-                Next::Anew => {
-                    self.request(source, None)?;
-                }
+            let mut next = self.request(source, false)?;
+            if next == Next::Anew {
+                next = self.request(source, true)?;
+            }
+            if next == Next::Done {
+                return self.collection().handle_caught_up();
             }
         }
         Ok(())
     }
 
-    fn request(&mut self, source: &Self, cursor: Option<Cursor>) -> Result<Next, Error> {
+    /// Requests once; if `anew`, not what is missing, but a snapshot from its beginning.
+    fn request(&mut self, source: &Self, anew: bool) -> Result<Next, Error> {
         let in_part = |it: &Cursor| it.snapshot.as_ref().is_some_and(Progress::is_in_part);
-        let known = cursor.clone().filter(|it| !in_part(it));
+        let cursor = self.collection().cursor(SOURCE)?;
+        let known = cursor.clone().filter(|it| !anew && !in_part(it));
         let progress = known.as_ref().and_then(Cursor::fetching).cloned();
         let path = match (&known, &progress) {
             (_, Some(progress)) => format!("/snapshot/{}", progress.id),
@@ -421,6 +422,7 @@ impl Member {
 }
 
 /// The next step after a request.
+#[derive(PartialEq, Eq)]
 enum Next {
     Done,
     Again,
