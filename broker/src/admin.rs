@@ -27,7 +27,8 @@ use crate::metrics;
 use crate::server::Handle;
 use crate::status::Status;
 
-pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
+/// Returns the routes of the administration, with `more` of them behind the guard.
+pub(crate) fn routes(handle: Handle, more: Router, guard: Guard) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -42,7 +43,8 @@ pub(crate) fn routes(handle: Handle, guard: Guard) -> Router {
         .merge(freshness::routes())
         .merge(views::routes())
         .with_state(handle.clone())
-        .merge(exchange::takedown::routes(handle.clone()));
+        .merge(exchange::takedown::routes(handle.clone()))
+        .merge(more);
     let forms = views::changing::routes(handle.clone(), guard.token.clone());
     // The guard is outermost: it refuses a request before any handler sees it. Forms cannot send the header that it
     // wants: they have the token typed in, and see to it themselves.
@@ -66,8 +68,8 @@ async fn samples(State(handle): State<Handle>) -> Response {
 }
 
 /// Answers `/healthz` of both listeners.
-pub(crate) async fn healthz() -> Response {
-    health::healthz("broker")
+pub(crate) async fn healthz(State(handle): State<Handle>) -> Response {
+    health::healthz(handle.config().role.kind)
 }
 
 async fn readyz(State(handle): State<Handle>) -> Response {

@@ -10,6 +10,8 @@ pub mod alerts;
 pub(crate) mod membership;
 mod present;
 pub(crate) mod selecting;
+pub(crate) mod tree;
+pub(crate) mod visible;
 pub mod webhook;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ use daemon::access::{Access, Proof};
 use query::{Leaf, Node, Query, Value};
 use settings::Table;
 
+use visible::unknown;
 use webhook::{WEBHOOKS_MAX, Webhook};
 
 /// The field of a query that names a view.
@@ -118,8 +121,7 @@ impl Views {
         for table in root.tables("consumer") {
             let Some(view) = table.string("view") else { continue };
             if self.get(&view).is_none() {
-                let message = format!("there is no view {view:?}");
-                table.mistake("view", message, "the name of a [[view]]");
+                table.mistake("view", unknown(&view), "the name of a [[view]]");
             }
             let name = table.string("name");
             let consumer = access.consumers.iter_mut().find(|it| Some(&it.name) == name.as_ref());
@@ -142,23 +144,6 @@ impl Views {
     /// Returns all views by their names.
     pub fn all(&self) -> impl Iterator<Item = &View> {
         self.0.values()
-    }
-
-    /// Takes the views that a query names out of it: returns the rest, and what records of all these views match.
-    ///
-    /// # Errors
-    ///
-    /// A description of the mistake: there is no such view, or it is not joined to the rest by AND.
-    pub fn scope(&self, query: &Query) -> Result<(Query, Vec<Query>), String> {
-        if self.0.is_empty() {
-            return Ok((query.clone(), Vec::new()));
-        }
-        let (rest, names) = split(query.clone())?;
-        let whole = |name: String| match self.get(&name) {
-            Some(view) => Ok(view.whole.clone()),
-            None => Err(format!("there is no view {name:?}")),
-        };
-        Ok((rest, names.into_iter().map(whole).collect::<Result<_, _>>()?))
     }
 }
 
@@ -211,12 +196,11 @@ fn whole(
 ) -> Result<Query, String> {
     // Each once, in the order in which they are reached.
     let (mut reached, mut at): (Vec<&str>, usize) = (vec![first], 0);
-    let mut nodes = Vec::new();
+    let mut queries = Vec::new();
     while let Some(name) = reached.get(at) {
-        let (view, named, _) =
-            read.get(*name).ok_or_else(|| format!("there is no view {name:?}"))?;
-        nodes.push(view.whole.root.clone());
-        if CONDITIONS_MAX < nodes.len() {
+        let (view, named, _) = read.get(*name).ok_or_else(|| unknown(name))?;
+        queries.push(view.whole.clone());
+        if CONDITIONS_MAX < queries.len() {
             break;
         }
         for other in named {
@@ -232,8 +216,7 @@ fn whole(
         }
         at += 1;
     }
-    nodes.retain(|it| *it != Node::All);
-    let (whole, mut conditions) = (Query { root: Node::and(nodes) }, 0);
+    let (whole, mut conditions) = (Query::joined(queries), 0);
     whole.for_each_leaf(&mut |_| conditions += 1);
     if CONDITIONS_MAX < conditions {
         return Err(format!(
@@ -272,8 +255,11 @@ mod tests {
         let whole = views.get("physics").unwrap().whole.to_string();
         assert_eq!(whole, "physics AND type:PDF AND subject:science");
         let scope = |text: &str| {
-            let (rest, scope) = views.scope(&query::parse(text).unwrap())?;
-            Ok::<_, String>((rest.to_string(), scope.iter().map(ToString::to_string).collect()))
+            let (rest, scope) = views.visible(None).scope(&query::parse(text).unwrap())?;
+            Ok::<_, String>((
+                rest.to_string(),
+                scope.iter().map(|it| it.whole.to_string()).collect(),
+            ))
         };
         let both = vec!["type:PDF".to_owned(), "subject:science".to_owned()];
         assert_eq!(scope("view:papers apple pie View:science"), Ok(("apple pie".to_owned(), both)));
@@ -281,7 +267,8 @@ mod tests {
         assert!(scope("view:papers OR apple").unwrap_err().contains("view:papers"));
         assert!(scope("-view:papers").is_err() && scope("view:pa*").is_err());
         assert!(scope("view:none").unwrap_err().contains("no view \"none\""));
-        assert!(Views::default().scope(&query::parse("view:none").unwrap()).is_ok());
+        let none = Views::default();
+        assert!(none.visible(None).scope(&query::parse("view:none").unwrap()).is_ok());
     }
 
     #[test]

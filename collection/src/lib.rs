@@ -58,7 +58,7 @@ pub use report::{
 };
 pub use sources::harvested::{HarvestCheckpoint, Harvested};
 pub use sources::restraint;
-pub use subset::{KeptSubset, Subset};
+pub use subset::{KeptSubset, Serials, Subset};
 pub use suppressed::{FILE_NAME as SUPPRESSED_FILE, Scope, Suppression, Takedowns, has_list};
 pub use takedown::TakenDown;
 pub use takedown::purge::Purged;

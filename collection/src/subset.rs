@@ -13,13 +13,16 @@ use tokio::sync::watch;
 
 use crate::change::Version;
 
+/// A set of serials.
+pub type Serials = RoaringTreemap;
+
 /// The objects of a part of a collection. Clones share it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subset {
     /// Serials of the last changes of its objects.
-    pub members: Arc<RoaringTreemap>,
+    pub members: Arc<Serials>,
     /// Serials of the last changes of objects that were in it, and are not any more; back to the horizon.
-    pub left: Arc<RoaringTreemap>,
+    pub left: Arc<Serials>,
 }
 
 impl Subset {
@@ -27,7 +30,7 @@ impl Subset {
     /// of those that left.
     #[must_use]
     pub fn changes(&self, since: u64, to: u64, most: usize) -> Vec<u64> {
-        let of = |serials: &RoaringTreemap| {
+        let of = |serials: &Serials| {
             let mut serials = serials.iter();
             serials.advance_to(since.saturating_add(1));
             serials.take_while(|it| *it <= to).take(most).collect::<Vec<_>>()

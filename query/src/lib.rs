@@ -211,6 +211,12 @@ impl Query {
         Self { root: Node::Leaf(Leaf { field: None, value: Value::Word(word.to_owned()) }) }
     }
 
+    /// Returns the query that records match which match all of `queries`.
+    pub fn joined(queries: impl IntoIterator<Item = Self>) -> Self {
+        let nodes = queries.into_iter().map(|it| it.root);
+        Self { root: Node::and(nodes.filter(|it| *it != Node::All).collect()) }
+    }
+
     /// Returns the attributes of `record` that match; `None` if the record does not match. For many
     /// records, make a [`Matcher`] once.
     pub fn matches(&self, record: &Record) -> Option<Matched> {

@@ -3,7 +3,7 @@
 //! Sans-I/O.
 
 use daemon::overview::{Overview, PROBLEMS_MAX, Problem, Trouble};
-use web::templates::grouped;
+use web::templates::{ago, grouped};
 
 use crate::status::{SourceStatus, Status};
 
@@ -126,17 +126,6 @@ fn now(status: &Status) -> Vec<String> {
         now.push(format!("Changes still to be indexed: {}.", grouped(behind)));
     }
     now
-}
-
-/// Renders a duration in the largest unit of which it has at least two.
-fn ago(secs: u64) -> String {
-    let (count, unit) = match secs {
-        0..120 => (secs, "s"),
-        120..7_200 => (secs / 60, "min"),
-        7_200..172_800 => (secs / 3_600, "h"),
-        _ => (secs / 86_400, "days"),
-    };
-    format!("{} {unit}", grouped(count))
 }
 
 #[cfg(test)]

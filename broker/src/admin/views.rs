@@ -7,7 +7,6 @@
 pub(super) mod changing;
 mod form;
 mod page;
-mod tree;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +30,7 @@ use crate::views::{View, Views};
 /// The page's templates; files of their names in the administrator's template folder replace them.
 pub(crate) const TEMPLATES: &[Source] = &[
     Source { name: "edit-views.html", text: include_str!("../../templates/edit-views.html") },
+    Source { name: "tree.html", text: include_str!("../../templates/tree.html") },
     Source { name: "remove-view.html", text: include_str!("../../templates/remove-view.html") },
 ];
 
@@ -109,13 +109,11 @@ async fn tried(
     Asked(asked): Asked<TryQuery>,
 ) -> Result<axum::Json<Tried>, Refused> {
     let wrong = |message: String| Refused { status: StatusCode::BAD_REQUEST, message };
-    let (rest, scope) = {
-        let query = standing(&asked.q).map_err(wrong)?;
-        handle.config().views.scope(&query).map_err(wrong)?
+    let query = {
+        let (query, views) = (standing(&asked.q).map_err(wrong)?, &handle.config().views);
+        let (rest, scope) = views.visible(None).scope(&query).map_err(wrong)?;
+        Query::joined(std::iter::once(rest).chain(scope.into_iter().map(|it| it.whole.clone())))
     };
-    let all = std::iter::once(rest).chain(scope).map(|it| it.root);
-    let query =
-        Query { root: query::Node::and(all.filter(|it| *it != query::Node::All).collect()) };
     let read = move || {
         let (objects, samples) = handle.found(&query, SAMPLES)?;
         let matcher = Matcher::new(&query);

@@ -109,10 +109,11 @@ pub(super) fn facet_key(facet: Facet, value: &str) -> String {
     format!("{}\0{}", facet.name(), head(value, FACET_BYTES_MAX))
 }
 
+/// Returns the document of an object, whose last change has this serial.
 pub(super) fn document(
     fields: &Fields,
     oid: &Oid,
-    record: &Record,
+    (record, serial): (&Record, u64),
     role: &GroupRole,
 ) -> TantivyDocument {
     let stored = stored(record, oid);
@@ -126,6 +127,7 @@ pub(super) fn document(
     forms::add_languages(&mut document, fields, record);
     add_text(&mut document, fields.name, &name_of(&oid.url));
     document.add_u64(fields.standing, standing(record));
+    document.add_u64(fields.serial, serial);
     let root = record.text("Gatherer-Root").unwrap_or_default();
     for it in &role.duplicates {
         searched_url(&it.url, &mut |text| add_text(&mut document, fields.url, text));

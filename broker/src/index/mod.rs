@@ -7,6 +7,7 @@
 //! The engine merges small segments in the background (merging.rs).
 
 mod compile;
+mod content;
 mod deadline;
 mod document;
 mod fault;
@@ -39,7 +40,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Oid, Scanned, Version};
-use soif::Record;
 use tantivy::indexer::{IndexWriterOptions, UserOperation};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 use tokio::sync::watch;
@@ -51,7 +51,7 @@ use fault::{is_corruption, is_damage, is_lock_of_disk, is_suspicious};
 use merging::Merging;
 use schema::Fields;
 use search::Refusal;
-use writer::{Applier, Chunk, Written, read_payload};
+use writer::{Applier, Chunk, Current, Written, read_payload};
 
 pub use fault::Failure;
 pub(crate) use folder::Storage;
@@ -236,7 +236,7 @@ impl Index {
     ) -> Result<Version, Error> {
         let target = collection.version();
         let get = |oid: &Oid| match collection.get(oid) {
-            Ok(stored) => stored.map(|stored| stored.record),
+            Ok(stored) => stored.map(|it| (it.record, it.serial)),
             Err(error) => {
                 tracing::warn!(%oid, %error, "object not read for its duplicates");
                 None
@@ -256,7 +256,7 @@ impl Index {
         &self,
         (horizon, target): (u64, Version),
         scan: &dyn Fn(u64) -> Result<Scan, Error>,
-        get: &dyn Fn(&Oid) -> Option<Record>,
+        get: &dyn Fn(&Oid) -> Option<Current>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Version, Error> {
         let closed = || self.inner.closed.load(Ordering::Acquire);
@@ -312,7 +312,7 @@ impl Index {
         covered: Option<Version>,
         target: Version,
         scan: &dyn Fn(u64) -> Result<Scan, Error>,
-        get: &dyn Fn(&Oid) -> Option<Record>,
+        get: &dyn Fn(&Oid) -> Option<Current>,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Version, Written), Error> {
         let mut expected = self.covered();

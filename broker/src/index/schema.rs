@@ -11,7 +11,7 @@ use super::words::EXACT;
 
 /// Version of the schema, of the tokenizer and of the standing; an index of another version is built
 /// anew.
-pub(super) const LAYOUT: u32 = 11;
+pub(super) const LAYOUT: u32 = 12;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text {
@@ -64,6 +64,8 @@ pub(super) struct Fields {
     pub(super) size: Field,
     /// Percent.
     pub(super) standing: Field,
+    /// The serial of the object's last change, by which those are counted that a view has.
+    pub(super) serial: Field,
     pub(super) url_key: Field,
     pub(super) title_key: Field,
     /// The content of a hit, as JSON.
@@ -79,6 +81,7 @@ pub(super) mod name {
     pub(in crate::index) const UPDATED: &str = "updated";
     pub(in crate::index) const SIZE: &str = "size";
     pub(in crate::index) const STANDING: &str = "standing";
+    pub(in crate::index) const SERIAL: &str = "serial";
     pub(in crate::index) const URL_KEY: &str = "url_key";
     pub(in crate::index) const TITLE_KEY: &str = "title_key";
     pub(in crate::index) const OID: &str = "oid";
@@ -171,6 +174,7 @@ pub(super) fn build() -> (Schema, Fields) {
         year: schema.add_i64_field("year", FAST),
         size: schema.add_i64_field(name::SIZE, FAST),
         standing: schema.add_u64_field(name::STANDING, FAST),
+        serial: schema.add_u64_field(name::SERIAL, FAST),
         url_key: schema.add_text_field(name::URL_KEY, raw_fast.clone()),
         title_key: schema.add_text_field(name::TITLE_KEY, raw_fast),
         stored: schema.add_bytes_field("stored", STORED),

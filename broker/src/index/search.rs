@@ -73,7 +73,7 @@ pub(super) fn search(
     let suggestion = suggested.map(|it| it.text);
     let Found { hits, counts, total_all } = found;
     let total = counts.total;
-    let facets = if request.facets { counts.into_facets() } else { BTreeMap::new() };
+    let facets = if request.facets { counts.into_facets(&request.views) } else { BTreeMap::new() };
     let (hits, forms) = shown::hits(searcher, fields, &hits, request, deadline)?;
     let parts = searcher.doc_freq(&Term::from_field_text(fields.names, PART))?;
     let took_us = 0;
@@ -85,6 +85,7 @@ pub(super) fn search(
         respelled,
         notice,
         activity: None,
+        everywhere: None,
         parts,
         took_us,
         hits,
@@ -116,7 +117,7 @@ pub(super) fn rank(
     }
     let joined = expansion(searcher, fields, request, deadline)?;
     let find = |query: &Query, own: Occur, but: Option<Box<dyn Engine>>, hits: usize| {
-        let mut compiler = Compiler::new(fields, deadline);
+        let mut compiler = Compiler::new(fields, deadline).scored_by(request.statistics.clone());
         let asked = compiler.query(query).map_err(whole)?;
         let words = compiler.words();
         let ranked = match joined.is_empty() {
@@ -202,6 +203,7 @@ fn suggestion(
         offset: 0,
         matching: Matching::All,
         facets: false,
+        views: Vec::new(),
         expansion: Vec::new(),
         ..suggested.clone()
     };
@@ -280,7 +282,7 @@ fn find(
     hits: usize,
     deadline: Deadline,
 ) -> tantivy::Result<(Vec<Ranked>, Counts)> {
-    let tally = Tally { facets: request.facets };
+    let tally = Tally::new(request);
     if hits == 0 {
         let counts = searcher.search(query, &Timely { collector: tally, deadline })?;
         return Ok((Vec::new(), counts));

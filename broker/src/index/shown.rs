@@ -97,7 +97,11 @@ fn hit(
     request: &SearchRequest,
 ) -> tantivy::Result<Hit> {
     let Kept { ranked, stored, twins } = kept;
-    let mut duplicates = duplicates(searcher, fields, ranked.address)?;
+    let digest = lookup::content_digest(searcher, ranked.address)?;
+    let mut duplicates = match &digest {
+        Some(digest) => of_content(searcher, fields, digest, |_, it| it != ranked.address)?,
+        None => Vec::new(),
+    };
     let similar = twins.into_iter().map(|it| Duplicate { similar: true, ..duplicate(it) });
     duplicates.extend(similar.take(DUPLICATES_MAX));
     let is_by_relevance = request.sort == Sort::Relevance;
@@ -117,6 +121,8 @@ fn hit(
         landing_page: stored.landing_page,
         snippet: Snippet::default(),
         duplicates,
+        md5: digest.unwrap_or_default(),
+        broker: None,
         reasons: (request.explain && is_by_relevance).then_some(ranked.reasons),
     })
 }
@@ -125,18 +131,6 @@ fn duplicate(stored: StoredHit) -> Duplicate {
     let oid = oid_text(&stored.gatherer_id, &stored.url);
     let StoredHit { url, gatherer, r#type, modified, .. } = stored;
     Duplicate { url, gatherer, oid, r#type, modified, similar: false }
-}
-
-/// Returns other objects with a hit's content, the first [`DUPLICATES_MAX`] by (URL, gatherer).
-fn duplicates(
-    searcher: &Searcher,
-    fields: &Fields,
-    address: DocAddress,
-) -> tantivy::Result<Vec<Duplicate>> {
-    match lookup::content_digest(searcher, address)? {
-        Some(digest) => of_content(searcher, fields, &digest, |_, it| it != address),
-        None => Ok(Vec::new()),
-    }
 }
 
 /// Returns what twins of a record are known by.

@@ -32,10 +32,13 @@ const GROUP_BYTES: usize = 1 << 20;
 /// With half of it, and half the memory of the writer, indexing long texts took a tenth more of the processor's time.
 const CHUNK_BYTES_MAX: usize = 16 << 20;
 
+/// A record, and the serial of the change that brought it.
+pub(super) type Current = (Record, u64);
+
 /// The objects of a chunk in the order of [`Oid::key`]; `None` deletes an object.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    objects: BTreeMap<Vec<u8>, (Oid, Option<Record>)>,
+    objects: BTreeMap<Vec<u8>, (Oid, Option<Current>)>,
     /// Bytes of attribute values.
     bytes: usize,
 }
@@ -48,7 +51,8 @@ impl Chunk {
             Change::Update(record) => {
                 if let Some(oid) = Oid::of(&record) {
                     self.bytes += value_bytes(&record);
-                    self.objects.insert(oid.key(), (oid, Some(record)));
+                    let current = Some((record, scanned.serial));
+                    self.objects.insert(oid.key(), (oid, current));
                 }
             }
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
@@ -101,7 +105,7 @@ pub(super) struct Applier<'a> {
     /// The last commit; `None` while an index is built anew.
     pub(super) searcher: Option<Searcher>,
     /// Reads a live object from the collection, which may be newer than the chunk.
-    pub(super) get: &'a dyn Fn(&Oid) -> Option<Record>,
+    pub(super) get: &'a dyn Fn(&Oid) -> Option<Current>,
     pub(super) cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -117,12 +121,13 @@ struct Group {
 impl Group {
     /// Adds an object in place of its old document; without a record, only removes the old
     /// document.
-    fn add(&mut self, fields: &Fields, oid: &Oid, record: Option<&Record>, role: &GroupRole) {
+    fn add(&mut self, fields: &Fields, oid: &Oid, current: Option<&Current>, role: &GroupRole) {
         let term = Term::from_field_text(fields.oid, &oid_key(oid));
         self.operations.push(UserOperation::Delete(term));
-        if let Some(record) = record {
+        if let Some((record, serial)) = current {
             self.bytes += value_bytes(record);
-            self.operations.push(UserOperation::Add(document(fields, oid, record, role)));
+            let document = document(fields, oid, (record, *serial), role);
+            self.operations.push(UserOperation::Add(document));
         }
     }
 
@@ -187,13 +192,13 @@ impl Applier<'_> {
         let changes = chunk
             .objects
             .iter()
-            .map(|(key, (oid, record))| (oid, record.as_ref(), roles.get(key).unwrap_or(&alone)));
-        let rewrites = rewrites.iter().map(|(oid, record, role)| (oid, Some(record), role));
-        for (oid, record, role) in changes.chain(rewrites) {
+            .map(|(key, (oid, current))| (oid, current.as_ref(), roles.get(key).unwrap_or(&alone)));
+        let rewrites = rewrites.iter().map(|(oid, current, role)| (oid, Some(current), role));
+        for (oid, current, role) in changes.chain(rewrites) {
             if (self.cancelled)() {
                 return Ok(Written::Cancelled);
             }
-            group.add(self.fields, oid, record, role);
+            group.add(self.fields, oid, current, role);
             group.send(self.writer, GROUP_OPERATIONS, GROUP_BYTES)?;
         }
         group.send(self.writer, 1, 0)?;
@@ -209,16 +214,16 @@ impl Applier<'_> {
     fn assign_roles(
         &self,
         chunk: &Chunk,
-    ) -> tantivy::Result<(HashMap<Vec<u8>, GroupRole>, Vec<(Oid, Record, GroupRole)>)> {
+    ) -> tantivy::Result<(HashMap<Vec<u8>, GroupRole>, Vec<(Oid, Current, GroupRole)>)> {
         let (mut roles, mut rewrites) = (HashMap::new(), Vec::new());
         let mut coming: HashMap<String, Vec<&Vec<u8>>> = HashMap::new();
         let mut touched = BTreeSet::new();
-        for (key, (oid, record)) in &chunk.objects {
+        for (key, (oid, current)) in &chunk.objects {
             if (self.cancelled)() {
                 break;
             }
             touched.extend(self.digest_before(oid)?);
-            if let Some(digest) = record.as_ref().and_then(content_digest) {
+            if let Some(digest) = current.as_ref().and_then(|it| content_digest(&it.0)) {
                 touched.insert(digest.clone());
                 coming.entry(digest).or_default().push(key);
             }
@@ -244,7 +249,7 @@ impl Applier<'_> {
         indexed: IndexedGroup,
         coming: &[&Vec<u8>],
         roles: &mut HashMap<Vec<u8>, GroupRole>,
-        rewrites: &mut Vec<(Oid, Record, GroupRole)>,
+        rewrites: &mut Vec<(Oid, Current, GroupRole)>,
     ) -> tantivy::Result<()> {
         let mut members = indexed.members;
         for key in coming {
@@ -254,39 +259,39 @@ impl Applier<'_> {
             }
         }
         let still_here = |oid: &Oid| {
-            (self.get)(oid).filter(|record| content_digest(record).as_deref() == Some(group))
+            (self.get)(oid).filter(|it| content_digest(&it.0).as_deref() == Some(group))
         };
         // Skip indexed members that have left the group in the collection: a later change in the
         // log removes them from the index.
-        let (key, oid, record) = loop {
+        let (key, oid, current) = loop {
             let Some((key, member)) = members.pop_first() else { return Ok(()) };
             if member.address.is_none() {
                 break (key, member.oid, None);
             }
-            if let Some(record) = still_here(&member.oid) {
-                break (key, member.oid, Some(record));
+            if let Some(current) = still_here(&member.oid) {
+                break (key, member.oid, Some(current));
             }
         };
         let members = members.into_iter().take(DUPLICATES_MAX);
         let duplicates = members.map(|(key, member)| self.duplicate(chunk, &key, member));
         let duplicates = duplicates.collect::<tantivy::Result<_>>()?;
         let role = GroupRole { represented: false, duplicates };
-        match record {
+        match current {
             None => drop(roles.insert(key, role)),
-            Some(record) => rewrites.push((oid.clone(), record, role)),
+            Some(current) => rewrites.push((oid.clone(), current, role)),
         }
         for flagged in indexed.unflagged.into_iter().filter(|it| *it != oid) {
-            if let Some(record) = still_here(&flagged) {
-                rewrites.push((flagged, record, represented()));
+            if let Some(current) = still_here(&flagged) {
+                rewrites.push((flagged, current, represented()));
             }
         }
         Ok(())
     }
 
     fn duplicate(&self, chunk: &Chunk, key: &[u8], member: Member) -> tantivy::Result<Duplicate> {
-        let coming = chunk.objects.get(key).and_then(|(_, record)| record.as_ref());
+        let coming = chunk.objects.get(key).and_then(|(_, current)| current.as_ref());
         let gatherer = match (coming, member.address, &self.searcher) {
-            (Some(record), _, _) => gatherer_name(record),
+            (Some((record, _)), _, _) => gatherer_name(record),
             (None, Some(address), Some(searcher)) => {
                 lookup::stored(searcher, self.fields, address)?.gatherer
             }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use collection::{Change, Collection, Oid};
+use collection::{Change, Collection, Oid, Scanned};
 use tantivy::TantivyDocument;
 use tantivy::schema::Field;
 
@@ -42,10 +42,12 @@ impl Index {
     pub fn documents(&self, collection: &Collection) -> Result<Vec<TantivyDocument>, Error> {
         let mut documents = Vec::new();
         for scanned in collection.scan(0)? {
-            if let Change::Update(record) = scanned?.change
+            let Scanned { serial, change, .. } = scanned?;
+            if let Change::Update(record) = change
                 && let Some(oid) = Oid::of(&record)
             {
-                documents.push(document(&self.inner.fields, &oid, &record, &GroupRole::default()));
+                let (fields, alone) = (&self.inner.fields, GroupRole::default());
+                documents.push(document(fields, &oid, (&record, serial), &alone));
             }
         }
         Ok(documents)
@@ -82,7 +84,7 @@ impl Index {
                 lookup::oid_text(&searcher, hit.address).map_err(|source| self.failed(source))?;
             ranks.oids.extend(oid);
         }
-        ranks.facet_values = counts.into_facets().values().map(Vec::len).sum();
+        ranks.facet_values = counts.into_facets(&request.views).values().map(Vec::len).sum();
         Ok(ranks)
     }
 }

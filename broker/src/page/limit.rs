@@ -1,4 +1,4 @@
-//! Limits: what a client that is limited to a view gets of the pages, objects of that view alone.
+//! Searches within views: those that a search names, and that to which its client is limited.
 //!
 //! The index counts objects with the same content once, wherever they are, so what it finds is held against the view
 //! again, record by record.
@@ -13,10 +13,14 @@ use soif::Record;
 
 use super::PageState;
 use super::client::Client;
-use crate::answer::Answer;
+use crate::answer::{Answer, Facet, SearchRequest};
 use crate::error::Error;
 use crate::views::View;
 use crate::views::selecting::select;
+use crate::views::visible::unknown;
+
+/// Maximum number of views in which the objects of an answer are counted.
+const COUNTED_MAX: usize = 1_000;
 
 /// What a client may have.
 #[derive(Clone, Debug)]
@@ -62,6 +66,38 @@ fn kept<T>(all: Vec<T>, has: impl Fn(&T) -> Result<bool, Error>) -> Result<Vec<T
 }
 
 impl PageState {
+    /// Returns the same request, within the views that its query and filters name, of those that the client may see.
+    ///
+    /// # Errors
+    ///
+    /// A description of the mistake: there is no such view, or it is not joined to the rest by AND.
+    pub(super) fn within_views(
+        &self,
+        client: &Client,
+        mut request: SearchRequest,
+    ) -> Result<SearchRequest, String> {
+        let views = self.views.get();
+        let visible = views.visible(client.limit.as_deref());
+        let (rest, mut within) = visible.scope(&request.query)?;
+        request.query = rest;
+        request.scope.extend(within.iter().map(|it| it.whole.clone()));
+        let filters = request.filters.extract_if(.., |it| it.facet == Facet::View);
+        let chosen = filters.map(|it| visible.get(&it.value).ok_or_else(|| unknown(&it.value)));
+        let chosen: Vec<&View> = chosen.collect::<Result<_, _>>()?;
+        if !chosen.is_empty() {
+            let any = chosen.iter().map(|it| it.whole.root.clone()).collect();
+            request.scope.push(Query { root: Node::or(any) });
+        }
+        if request.facets
+            && let Some(membership) = &self.membership
+        {
+            within.extend(&chosen);
+            let counted = [chosen, visible.next(&within)].concat();
+            request.views = membership.counted(&counted, COUNTED_MAX);
+        }
+        Ok(request)
+    }
+
     /// Returns what selects of the feed by the views, and within the view to which a client is limited.
     pub(crate) fn selecting(&self) -> Select {
         let this = self.clone();

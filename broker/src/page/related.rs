@@ -131,6 +131,7 @@ pub(super) fn complete(
             limit: feedback::DOCUMENTS,
             offset: 0,
             facets: false,
+            views: Vec::new(),
             snippets: false,
             explain: false,
             ..request.clone()

@@ -9,6 +9,7 @@
 
 mod standing;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use tokio::time::{sleep, timeout};
 pub(crate) use super::present::Present;
 use super::selecting::name_of;
 use super::{View, Views};
+use crate::answer::CountedView;
 use crate::blocking::blocking;
 use crate::error::Error;
 use standing::Standing;
@@ -149,6 +151,20 @@ impl Membership {
         let count =
             |(name, (_, subset)): (&String, &(Kept, Subset))| (name.clone(), subset.members.len());
         Some(self.extents().as_ref()?.views.iter().map(count).collect())
+    }
+
+    /// Returns those of `views` whose objects are known, with these: the `most` that have most objects.
+    pub(crate) fn counted(&self, views: &[&View], most: usize) -> Vec<CountedView> {
+        let extents = self.extents();
+        let Some(extents) = extents.as_ref() else { return Vec::new() };
+        let counted = |view: &&View| {
+            let objects = extents.views.get(&view.name)?.1.clone();
+            Some(CountedView { name: view.name.clone(), title: view.title.clone(), objects })
+        };
+        let mut counted: Vec<CountedView> = views.iter().filter_map(counted).collect();
+        counted.sort_by_cached_key(|it| Reverse(it.objects.members.len()));
+        counted.truncate(most);
+        counted
     }
 
     /// Returns the objects of a view, under a name that stands for its definition and its beginning here; `None`: they

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use collection::KeptSubset;
 use collection::feed::Selection;
 use exchange::push::feed::Unselected;
-use query::{Matcher, Node, Query};
+use query::{Matcher, Query};
 use soif::Record;
 use soif::digest::Md5;
 use url::form_urlencoded;
 
+use super::visible::unknown;
 use super::{FIELD, View, Views};
 
 /// Version of what a query matches: with another one, consumers take all anew.
@@ -56,34 +57,33 @@ pub(crate) fn select(
     let pairs = form_urlencoded::parse(parameters.as_bytes());
     let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q" || it.0 == FIELD);
     // A limit is there as long as the settings name it, but for the moment in which they change.
+    let visible = views.visible(limit);
     let limit = limit.map(|it| views.get(it).ok_or(Unselected::Later)).transpose()?;
-    let (mut nodes, mut within) = (Vec::new(), limit);
+    let (mut queries, mut within) = (Vec::new(), limit);
     for (number, (name, text)) in asked.iter().enumerate() {
         if asked.iter().take(number).any(|it| it.0 == *name) {
             return Err(Unselected::Wrong(format!("{name} is given twice")));
         }
         if name == FIELD {
             // Who pulls a view that is gone must not lose what it has.
-            let view = views.get(text);
-            let view =
-                view.ok_or_else(|| Unselected::Wrong(format!("there is no view {text:?}")))?;
+            let view = visible.get(text).ok_or_else(|| Unselected::Wrong(unknown(text)))?;
             match within {
                 None => within = Some(view),
                 Some(limit) if limit.name == view.name => {}
-                Some(_) => nodes.push(view.whole.root.clone()),
+                Some(_) => queries.push(view.whole.clone()),
             }
         } else {
-            let scoped = standing(text).and_then(|it| views.scope(&it));
+            let scoped = standing(text).and_then(|it| visible.scope(&it));
             let (query, scope) = scoped.map_err(Unselected::Wrong)?;
-            nodes.extend(std::iter::once(query).chain(scope).map(|it| it.root));
+            queries.push(query);
+            queries.extend(scope.into_iter().map(|it| it.whole.clone()));
         }
     }
-    if nodes.is_empty() && within.is_none() {
+    if queries.is_empty() && within.is_none() {
         return Ok(None);
     }
-    nodes.retain(|it| *it != Node::All);
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    let selected = selection(&Query { root: Node::and(nodes) });
+    let selected = selection(&Query::joined(queries));
     let Some(view) = within else { return Ok(Some((rest, selected))) };
     let (name, among) = subset(view).ok_or(Unselected::Later)?;
     let name = Md5::of(format!("{name} {}", selected.name).as_bytes()).to_string();

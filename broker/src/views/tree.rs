@@ -7,43 +7,57 @@ use std::iter::Peekable;
 
 use serde::Serialize;
 
-use crate::views::{View, Views};
+use super::View;
+use super::visible::Visible;
 
 /// Maximum number of views on one page.
-pub(super) const ROWS_MAX: usize = 100;
+const ROWS_MAX: usize = 100;
 /// Deepest level that is shown; what is deeper stands at it.
 const LEVELS_MAX: usize = 16;
 
-/// A view, and those within it.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) query: String,
-    /// `None`: it is not known yet.
-    pub(super) objects: Option<u64>,
-    /// The view around it, if that one is on an earlier page.
-    pub(super) within: Option<String>,
-    pub(super) rows: Vec<Self>,
+/// A page of the tree.
+#[derive(Debug, Serialize)]
+pub(crate) struct TreePage<T> {
+    rows: Vec<Branch<T>>,
+    /// Number of all views.
+    total: usize,
+    /// Number of this page, from 1 on, and of all pages.
+    page: usize,
+    of: usize,
 }
 
-/// Returns a page of the tree, from 1 on; `row` makes a row of a view.
-pub(super) fn page(views: &Views, number: usize, row: impl Fn(&View) -> Row) -> Vec<Row> {
+/// A view, as a page shows it, with those within it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Branch<T> {
+    #[serde(flatten)]
+    row: T,
+    /// The title of the view around it, if that one is on an earlier page.
+    within: Option<String>,
+    rows: Vec<Self>,
+}
+
+/// Returns a page of the tree, from 1 on, or the last; `row` makes a row of a view.
+pub(crate) fn page<T>(views: Visible<'_>, number: usize, row: impl Fn(&View) -> T) -> TreePage<T> {
     let listed = listed(views);
-    let skipped = number.saturating_sub(1).saturating_mul(ROWS_MAX);
-    let shown = listed.into_iter().skip(skipped).take(ROWS_MAX);
-    let mut rows = nested(&mut shown.map(|(level, view)| (level, row(view))).peekable(), 0);
-    for row in &mut rows {
-        row.within = views.get(&row.name).and_then(|it| it.within.clone());
-    }
-    rows
+    let total = listed.len();
+    let of = total.div_ceil(ROWS_MAX).max(1);
+    let page = number.clamp(1, of);
+    let shown: Vec<_> = listed.into_iter().skip((page - 1) * ROWS_MAX).take(ROWS_MAX).collect();
+    let is_shown = |name: &str| shown.iter().any(|it| it.1.name == name);
+    let branch = |(level, view): &(usize, &View)| {
+        let around = views.around(view).filter(|it| !is_shown(it));
+        let within = around.and_then(|it| views.get(it)).map(|it| it.title.clone());
+        (*level, Branch { row: row(view), within, rows: Vec::new() })
+    };
+    let rows = nested(&mut shown.iter().map(branch).peekable(), 0);
+    TreePage { rows, total, page, of }
 }
 
 /// Returns all views with their levels, each before those within it, by their titles.
-fn listed(views: &Views) -> Vec<(usize, &View)> {
+fn listed(views: Visible<'_>) -> Vec<(usize, &View)> {
     let mut within: BTreeMap<Option<&str>, Vec<&View>> = BTreeMap::new();
     for view in views.all() {
-        within.entry(view.within.as_deref()).or_default().push(view);
+        within.entry(views.around(view)).or_default().push(view);
     }
     for them in within.values_mut() {
         them.sort_by_cached_key(|it| std::cmp::Reverse(it.title.to_lowercase()));
@@ -62,10 +76,13 @@ fn listed(views: &Views) -> Vec<(usize, &View)> {
     all
 }
 
-fn nested(rows: &mut Peekable<impl Iterator<Item = (usize, Row)>>, level: usize) -> Vec<Row> {
+fn nested<T>(
+    rows: &mut Peekable<impl Iterator<Item = (usize, Branch<T>)>>,
+    level: usize,
+) -> Vec<Branch<T>> {
     let mut all = Vec::new();
     while let Some((at, row)) = rows.next_if(|it| level <= it.0) {
-        all.push(Row { rows: nested(rows, at + 1), ..row });
+        all.push(Branch { rows: nested(rows, at + 1), ..row });
     }
     all
 }
@@ -76,19 +93,20 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+    use crate::views::Views;
 
-    fn row(view: &View) -> Row {
-        let (name, title) = (view.name.clone(), view.title.clone());
-        Row { name, title, query: String::new(), objects: None, within: None, rows: Vec::new() }
-    }
-
-    fn outline(rows: &[Row]) -> String {
-        let inner = |it: &Row| {
+    fn outline(rows: &[Branch<String>]) -> String {
+        let inner = |it: &Branch<String>| {
             let within = it.within.as_ref().map(|it| format!("<{it}")).unwrap_or_default();
             let rows = if it.rows.is_empty() { String::new() } else { outline(&it.rows) };
-            format!("{}{within}{rows}", it.name)
+            format!("{}{within}{rows}", it.row)
         };
         format!("({})", rows.iter().map(inner).collect::<Vec<_>>().join(" "))
+    }
+
+    fn check(views: &Views, limit: Option<&str>, number: usize, expected: &str) {
+        let page = page(views.visible(limit), number, |it| it.name.clone());
+        assert_eq!(outline(&page.rows), expected, "{number}");
     }
 
     fn views(all: &[(String, Option<String>)]) -> Views {
@@ -104,9 +122,11 @@ mod tests {
     fn children_stand_within_their_parents() {
         let all = [("b", None), ("a", None), ("d", Some("b")), ("c", Some("b")), ("e", Some("c"))];
         let all = all.map(|(name, within)| (name.to_owned(), within.map(str::to_owned)));
-        assert_eq!(outline(&page(&views(&all), 1, row)), "(a b(c(e) d))");
-        assert_eq!(outline(&page(&views(&all), 2, row)), "()");
-        assert_eq!(outline(&page(&Views::default(), 1, row)), "()");
+        let views = views(&all);
+        check(&views, None, 1, "(a b(c(e) d))");
+        check(&views, None, 2, "(a b(c(e) d))");
+        check(&views, Some("b"), 1, "(b(c(e) d))");
+        check(&Views::default(), None, 1, "()");
     }
 
     #[test]
@@ -115,9 +135,9 @@ mod tests {
         let all: Vec<_> =
             (0..ROWS_MAX + 2).map(|it| (name(it), (it != 0).then(|| name(it - 1)))).collect();
         let views = views(&all);
-        let first = outline(&page(&views, 1, row));
+        let first = outline(&page(views.visible(None), 1, |it| it.name.clone()).rows);
         assert_eq!(first.matches('(').count(), LEVELS_MAX + 1, "{first}");
         assert!(first.contains("v016 v017") && first.contains("v099)"), "{first}");
-        assert_eq!(outline(&page(&views, 2, row)), "(v100<v099 v101<v100)");
+        check(&views, None, 2, "(v100<v099 v101)");
     }
 }

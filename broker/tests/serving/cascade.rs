@@ -110,6 +110,10 @@ fn views(lines: &str) -> Views {
     Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{lines}")).unwrap().views
 }
 
+/// Two views of a broker, one within the other.
+const NESTED: &str = "[[view]]\nname = \"letters\"\nquery = \"alpha OR beta\"\n\
+                      [[view]]\nname = \"first\"\nquery = \"alpha\"\nwithin = \"letters\"\n";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
     let gatherer = Origin::start("00000000000000aa").await;
@@ -120,9 +124,7 @@ async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
         let config = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
         Config { views: views(lines), ..config }
     };
-    let first = "[[view]]\nname = \"letters\"\nquery = \"alpha OR beta\"\n\
-                 [[view]]\nname = \"first\"\nquery = \"alpha\"\nwithin = \"letters\"\n";
-    let a = Running::start(settings(first)).await;
+    let a = Running::start(settings(NESTED)).await;
     finds(&a, "object", 6).await;
     // What is best of the words is still of the view alone.
     for (query, count) in [
@@ -160,7 +162,7 @@ async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
     let b = Running::start(config(&dir.path().join("b"), vec![source])).await;
     finds(&b, "object", 3).await;
     assert_eq!(b.source("a").await.part.unwrap(), "its view first");
-    let second = first.replace("\"alpha\"", "\"beta AND NOT number6\"");
+    let second = NESTED.replace("\"alpha\"", "\"beta AND NOT number6\"");
     a.handle.reload(settings(&second)).await.unwrap();
     finds(&b, "beta", 2).await;
     finds(&b, "object", 2).await;
@@ -171,4 +173,44 @@ async fn a_view_is_a_scope_of_searches_and_a_source_of_others() {
     for broker in [a, b] {
         broker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_count_the_views() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    gatherer.update(4..=6, "beta").await;
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
+    let a = Running::start(Config { views: views(NESTED), ..config }).await;
+    finds(&a, "object", 6).await;
+    finds(&a, "view:first", 3).await;
+
+    let counted = async |asked: &str| {
+        let answer = get(&a, &format!("api/search?{asked}")).await;
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        (answer["total"].as_u64().unwrap(), answer["facets"]["view"].to_string())
+    };
+    for (asked, total, views) in [
+        ("q=object", 6, "[[\"letters\",6]]"),
+        ("q=number1+OR+number2+OR+number4&match=all", 3, "[[\"letters\",3]]"),
+        ("q=object&view=letters", 6, "[[\"letters\",6],[\"first\",3]]"),
+        ("q=view%3Aletters+%28number2+OR+number4%29", 2, "[[\"first\",1]]"),
+        ("q=object&view=first", 3, "[[\"first\",3]]"),
+        ("q=object&view=first&view=letters", 6, "[[\"letters\",6],[\"first\",3]]"),
+    ] {
+        assert_eq!(counted(asked).await, (total, views.to_owned()), "{asked}");
+    }
+    let page = get(&a, "?q=object&view=letters").await;
+    assert!(page.contains("href=\"/?q=object&amp;view=first\""), "{page}");
+    // An object that has changed is counted by what it is now.
+    gatherer.update(1..=1, "beta").await;
+    finds(&a, "view:first", 2).await;
+    let began = clock::monotonic();
+    while counted("q=object&view=first").await.1 != "[[\"first\",2]]" {
+        assert!(began.elapsed() < STEP_MAX, "{:?}", counted("q=object&view=first").await);
+    }
+    gatherer.update(1..=1, "alpha").await;
+    finds(&a, "view:first", 3).await;
+    a.stop().await;
 }

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, Uri};
-use query::{Node, Query};
+use query::Query;
 use serde::Serialize;
 use url::form_urlencoded;
 use web::failure::{Failure, Wants};
 
 use super::form::{Parameters, Typed, Wrong, leaning_on, wrong_name};
-use super::tree::{self, ROWS_MAX, Row};
 use super::{SAMPLES, Sample};
 use crate::blocking::blocking;
 use crate::config::Config;
 use crate::config::edit::{self, NewView};
 use crate::error::Error;
 use crate::server::Handle;
+use crate::views::tree::{self, TreePage};
 use crate::views::{View, Views};
 
 /// Maximum number of views that are named in a list of those that others change.
@@ -59,7 +59,7 @@ pub(super) struct ViewsPage {
     file: Option<String>,
     /// What was done.
     done: Option<String>,
-    list: Option<List>,
+    list: Option<TreePage<Row>>,
     typed: Typed,
     wrong: Wrong,
     /// Names of views, for the field `within`.
@@ -78,13 +78,14 @@ impl ViewsPage {
     }
 }
 
-/// A page of the list of the views.
+/// A view in the list.
 #[derive(Debug, Serialize)]
-struct List {
-    rows: Vec<Row>,
-    total: usize,
-    page: usize,
-    of: usize,
+struct Row {
+    name: String,
+    title: String,
+    query: String,
+    /// `None`: it is not known yet.
+    objects: Option<u64>,
 }
 
 /// What a view would have, and what would change.
@@ -243,20 +244,15 @@ fn done(views: &Views, asked: &Parameters) -> Option<String> {
 }
 
 /// Returns a page of the list.
-fn list(handle: &Handle, views: &Views, asked: &Parameters) -> Result<List, Error> {
+fn list(handle: &Handle, views: &Views, asked: &Parameters) -> Result<TreePage<Row>, Error> {
     let objects = handle.objects_of(views)?;
-    let total = views.all().count();
-    let of = total.div_ceil(ROWS_MAX).max(1);
-    let page = asked.get("page").parse().unwrap_or(1).clamp(1, of);
-    let rows = tree::page(views, page, |view| Row {
+    let row = |view: &View| Row {
         name: view.name.clone(),
         title: view.title.clone(),
         query: view.query.clone(),
         objects: objects.get(&view.name).copied(),
-        within: None,
-        rows: Vec::new(),
-    });
-    Ok(List { rows, total, page, of })
+    };
+    Ok(tree::page(views.visible(None), asked.get("page").parse().unwrap_or(1), row))
 }
 
 /// Returns what a view of edited settings has, and what differs from the present views.
@@ -270,8 +266,7 @@ fn tried(
     let (objects, samples) = handle.found(&view.whole, SAMPLES)?;
     let count = |query: &Query| handle.found(query, 0).map(|it| it.0);
     let compare = |old: &Query| {
-        let both = [old, &view.whole].map(|it| it.root.clone()).into_iter();
-        let both = Query { root: Node::and(both.filter(|it| *it != Node::All).collect()) };
+        let both = Query::joined([old, &view.whole].map(Clone::clone));
         let (now, both) = (count(old)?, count(&both)?);
         let (come, go) = (objects.saturating_sub(both), now.saturating_sub(both));
         Ok::<_, Error>(Coming { now, come, go })

@@ -16,6 +16,7 @@ mod truth;
 use std::cell::RefCell;
 
 use collection::{Change, Epoch, Stamp};
+use soif::Record;
 
 use super::*;
 use crate::answer::{Matching, Sort};
@@ -107,8 +108,9 @@ fn try_apply_to(
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Version, Error> {
     let get = |oid: &Oid| {
-        log.iter().rev().find(|it| it.oid().as_ref() == Some(oid)).and_then(|it| match it {
-            Change::Update(record) => Some(record.clone()),
+        let found = (1..).zip(log).filter(|it| it.1.oid().as_ref() == Some(oid)).last();
+        found.and_then(|(serial, change)| match change {
+            Change::Update(record) => Some((record.clone(), serial)),
             _ => None,
         })
     };
