@@ -176,7 +176,8 @@ impl Server {
         let mut tasks: JoinSet<Result<(), Error>> = JoinSet::new();
         let facts = Facts::new(&self.config.name, &self.config.daemon, None);
         let identity = Arc::new(self.data.identity);
-        let describe = self.describer.route(move || facts.clone(), move |text| identity.sign(text));
+        let (look, sign) = (move || facts.clone(), move |text: &[u8]| identity.sign(text));
+        let describe = self.control.describe(&self.describer, look, sign);
         let is_secure = self.config.daemon.tls.is_some();
         let pages = serve::public(describe, self.public.address(), is_secure);
         let (proxy, stop, public) = (self.proxy.clone(), child.clone(), self.public);

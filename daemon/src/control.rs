@@ -1,18 +1,23 @@
-//! Run-time control of a daemon's listeners: their status, and settings that change while they
-//! serve.
+//! Run-time control of a daemon's listeners: their status, settings that change while they serve, and what tells
+//! others of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use disk::Disk;
 use net::shutdown::Shutdown;
 use net::tally::Tally;
 use net::tls;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::access::Resource;
+use crate::announce::{Announced, Announcing, Sign};
 use crate::auth::CERTIFICATE_FILE_NAME;
+use crate::describe::{Describer, Facts};
 use crate::gate::{Gate, Visits};
 use crate::metrics::Sample;
 use crate::overview::Trouble;
@@ -29,6 +34,7 @@ pub struct Control {
     /// Counters of the public listener's events.
     pub(crate) tally: Tally,
     pub(crate) client: net::client::Settings,
+    pub(crate) announcing: Announcing,
     /// The file from which commands take the certificate of the administration listener; `None` if
     /// the listener does not speak TLS.
     for_commands: Option<PathBuf>,
@@ -46,6 +52,9 @@ pub struct ListenerStatus {
     /// Requests for resources of known consumers, and those refused by address, by consumer.
     #[serde(default)]
     pub access: BTreeMap<String, Visits>,
+    /// How it goes with the registries of the settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub registries: Vec<Announced>,
     /// The fault of the certificate files, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_problem: Option<String>,
@@ -63,7 +72,12 @@ impl ListenerStatus {
 
     /// Returns the troubles that need an administrator.
     pub fn troubles(&self) -> impl Iterator<Item = Trouble> + '_ {
-        self.tls_problem.iter().map(|it| Trouble::new("TLS", it.clone()))
+        let registries = self.registries.iter().flat_map(|it| {
+            let problem = it.problem.as_ref().map(|problem| format!("{}: {problem}", it.registry));
+            let all = problem.into_iter().chain(it.others.iter().cloned());
+            all.map(|it| Trouble::new("registry", it))
+        });
+        self.tls_problem.iter().map(|it| Trouble::new("TLS", it.clone())).chain(registries)
     }
 }
 
@@ -82,7 +96,8 @@ impl Control {
         let gate = Gate::new(settings.access.clone());
         let for_commands =
             settings.is_admin_secure().then(|| settings.data.join(CERTIFICATE_FILE_NAME));
-        Ok(Self { gate, tls, tally: Tally::default(), client, for_commands })
+        let announcing = Announcing::new(settings, &client);
+        Ok(Self { gate, tls, tally: Tally::default(), client, announcing, for_commands })
     }
 
     /// Puts new access rights in force. [`Settings::differences`] names the settings that cannot
@@ -109,13 +124,46 @@ impl Control {
             base_url: self.client.contact.clone(),
             listener: counts.map(|(event, count)| (event.to_owned(), count)).into(),
             access: self.gate.visits(),
+            registries: self.announcing.status(),
             tls_problem: self.tls.as_ref().and_then(tls::Server::problem),
         }
     }
 
-    /// Puts new certificate files in use, and writes the certificate for the commands, until `stop`
-    /// starts. Without TLS it returns at once.
+    /// Returns the route of the daemon's description, which its registries read. `look` collects the facts, and may
+    /// block for a moment; `sign` signs with its key.
+    pub fn describe(
+        &self,
+        describer: &Describer,
+        look: impl Fn() -> Facts + Clone + Send + Sync + 'static,
+        sign: impl Fn(&[u8]) -> String + Send + Sync + 'static,
+    ) -> Router {
+        let (sign, announcing): (Sign, _) = (Arc::new(sign), self.announcing.clone());
+        let look = move || {
+            let facts = look();
+            let base_url = facts.base_url.clone().or_else(|| announcing.address());
+            Facts { base_url, ..facts }
+        };
+        self.announcing.is_described_by(describer, Arc::new(look.clone()), Arc::clone(&sign));
+        describer.route(look, sign)
+    }
+
+    /// Returns the address at which others reach the daemon; `None`: nothing says which.
+    pub fn address(&self) -> Option<Url> {
+        self.announcing.address()
+    }
+
+    /// Has the registries told at once that the daemon's description is another one.
+    pub fn announce_again(&self) {
+        self.announcing.again();
+    }
+
+    /// Announces the daemon to its registries, puts new certificate files in use, and writes the certificate for the
+    /// commands, until `stop` starts.
     pub async fn keep(&self, stop: &Shutdown) {
+        tokio::join!(self.announcing.run(stop), self.keep_certificates(stop));
+    }
+
+    async fn keep_certificates(&self, stop: &Shutdown) {
         let mut wait = Duration::ZERO;
         while let Some(tls) = self.tls.clone() {
             tokio::select! {

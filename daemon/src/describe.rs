@@ -23,6 +23,7 @@ use net::clock;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::announce::Sign;
 use crate::{Error, Settings};
 
 /// Path of the description.
@@ -33,7 +34,7 @@ pub const SIGNATURE: HeaderName = HeaderName::from_static("harvest-signature");
 /// Maximum number of names in each list of a description: of URLs, of types, of languages.
 pub const NAMED_MAX: usize = 1_000;
 /// Time for which all requests get the same description.
-const KEPT: Duration = Duration::from_secs(10);
+const KEPT: Duration = Duration::from_secs(2);
 /// The file with the sequence, in the data folder.
 const FILE_NAME: &str = "description.sequence";
 /// Number of sequence numbers that are reserved at once.
@@ -67,12 +68,12 @@ pub struct Description {
 pub struct Facts {
     /// Its name for people.
     pub name: String,
-    /// The URL at which others reach it, if the settings give one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_url: Option<Url>,
     /// Contact of its administrator: a URL or a mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub administrator: Option<String>,
+    /// The URL at which others reach it, if the settings give one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<Url>,
     /// Its location, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
@@ -87,6 +88,9 @@ pub struct Facts {
     /// Number of objects in each language, as far as known.
     #[serde(default)]
     pub languages: BTreeMap<String, u64>,
+    /// The version of its content summary, which is the part `type:Summary` of its feed; if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// Its measured freshness, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freshness: Option<f64>,
@@ -164,12 +168,30 @@ impl Describer {
         Ok(Self(Arc::new(Shared { path, kind, id, key, state })))
     }
 
+    /// Returns the id of the daemon.
+    pub(crate) fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    /// Returns a number from 0 to 1 that depends on the id and on `salt` alone.
+    pub(crate) fn spread(&self, salt: u32) -> f64 {
+        // The id is a digest: its lower half is as good as random.
+        let of_id = u64::from_str_radix(&self.0.id, 16).unwrap_or_default();
+        let mixed = (of_id.wrapping_add(u64::from(salt))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) as f64 / (1_u64 << 24) as f64
+    }
+
+    /// Returns the next number of the sequence, for another message that is signed. Blocks.
+    pub(crate) fn number(&self) -> io::Result<u64> {
+        self.next(&mut self.state())
+    }
+
     /// Returns the route of the description. `look` collects the facts, and may block for a moment;
     /// `sign` signs with the key.
-    pub fn route(
+    pub(crate) fn route(
         &self,
         look: impl Fn() -> Facts + Clone + Send + Sync + 'static,
-        sign: impl Fn(&[u8]) -> String + Clone + Send + Sync + 'static,
+        sign: Sign,
     ) -> Router {
         let this = self.clone();
         let handler = move || {
@@ -182,11 +204,7 @@ impl Describer {
         Router::new().route(PATH, get(handler))
     }
 
-    fn describe(
-        &self,
-        look: &impl Fn() -> Facts,
-        sign: &impl Fn(&[u8]) -> String,
-    ) -> io::Result<Signed> {
+    fn describe(&self, look: &impl Fn() -> Facts, sign: &Sign) -> io::Result<Signed> {
         let mut state = self.state();
         let now = clock::monotonic();
         if let Some((_, it)) = state.latest.as_ref().filter(|it| now.duration_since(it.0) < KEPT) {
@@ -273,7 +291,7 @@ mod tests {
     async fn ask(describer: &Describer, identity: &Arc<Identity>) -> Description {
         let look = || Facts { name: "Docs".to_owned(), objects: 3, ..Facts::default() };
         let signer = Arc::clone(identity);
-        let router = describer.route(look, move |text| signer.sign(text));
+        let router = describer.route(look, Arc::new(move |text| signer.sign(text)));
         let request = http::Request::get(PATH).body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 200);

@@ -6,12 +6,13 @@
 //! - [`Listeners`] are the public and the administration listener; [`opening`] answers at them
 //!   until the daemon can. [`gate`] checks each public request by [`access`].
 //! - [`overview`] is the first page of the administration.
-//! - [`describe`] publishes a description of the daemon.
+//! - [`describe`] publishes a description of the daemon; [`announce`] tells registries of it.
 //! - [`session`] knows the browser of the daemon's user.
 //! - [`metrics`] renders samples for Prometheus; [`health`] answers `/healthz`, `/readyz` and
 //!   `/metrics`.
 
 pub mod access;
+pub mod announce;
 pub mod auth;
 mod control;
 mod credentials;

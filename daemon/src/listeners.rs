@@ -102,7 +102,9 @@ impl Listener {
             tally: control.tally.clone(),
             ..Limits::default()
         };
-        Self::bind(address, limits, Some(control.gate.clone())).await
+        let bound = Self::bind(address, limits, Some(control.gate.clone())).await?;
+        control.announcing.listens_at(settings, bound.address);
+        Ok(bound)
     }
 
     /// Binds the administration listener.

@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::Error;
 use crate::access::{self, Access};
+use crate::announce::Registries;
 use crate::auth::{AdminAddress, AdminRead};
 
 /// Maximum length of a public text, in bytes.
@@ -42,6 +43,8 @@ pub struct Settings {
     pub administrator: Option<String>,
     /// Location of the daemon, in words; public.
     pub location: Option<String>,
+    /// The registries to which it is announced.
+    pub registry: Registries,
 }
 
 impl Settings {
@@ -60,6 +63,7 @@ impl Settings {
             trusted_proxies: Vec::new(),
             administrator: None,
             location: None,
+            registry: Registries::default(),
         }
     }
 
@@ -97,6 +101,7 @@ impl Settings {
             trusted_proxies: access::networks(root, "trusted_proxies"),
             administrator: line(root, "administrator"),
             location: line(root, "location"),
+            registry: Registries::read(root),
             ..self
         }
     }
@@ -119,6 +124,18 @@ impl Settings {
         Ok(())
     }
 
+    /// Returns what may be meant otherwise, each a sentence for the administrator.
+    pub fn warnings(&self) -> Vec<String> {
+        let nowhere = !self.registry.urls.is_empty()
+            && self.base_url.is_none()
+            && self.listen.ip().is_unspecified();
+        let warning = format!(
+            "nothing is announced to the registry: others cannot know the address of {}; set base_url",
+            self.listen
+        );
+        nowhere.then_some(warning).into_iter().collect()
+    }
+
     /// Takes over from `other` the settings that can change while the daemon runs.
     pub fn take_over(&mut self, other: &Self) {
         self.access.clone_from(&other.access);
@@ -136,6 +153,7 @@ impl Settings {
             ("data", self.data != other.data),
             ("tls", self.tls != other.tls || self.trust != other.trust),
             ("trusted_proxies", self.trusted_proxies != other.trusted_proxies),
+            ("registry", self.registry != other.registry),
         ];
         differs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }

@@ -9,5 +9,6 @@ pub mod harvester;
 pub mod push;
 pub mod ready;
 pub mod repository;
+pub mod servers;
 pub mod source;
 pub mod takedown;

@@ -71,7 +71,7 @@ pub(crate) fn public(
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(state.clone())
-        .merge(push::feed::routes(feed, notifier.clone(), push::feed::all()))
+        .merge(push::feed::routes(feed, notifier.clone(), push::feed::all(), None))
         .merge(notifier.routes())
         .merge(resources)
         .merge(describe)

@@ -171,7 +171,7 @@ impl Server {
         let (reporter, signer) = (handle.clone(), identity);
         let on = runtime::Handle::current();
         let look = move || on.block_on(reporter.status()).map(|it| it.facts).unwrap_or_default();
-        let describe = self.describer.route(look, move |text| signer.sign(text));
+        let describe = self.control.describe(&self.describer, look, move |text| signer.sign(text));
         let public = self.feeds.map(|it| {
             (it, serve::feeds(handle.clone(), feeds.clone(), describe, &self.feed_pages))
         });

@@ -12,6 +12,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::any;
 use collection::feed::{FeedServer, Selection};
 use daemon::gate::Limit;
+use url::form_urlencoded;
 
 use super::notifier::Notifier;
 use super::topic::OwnTopic;
@@ -41,22 +42,72 @@ pub fn all() -> Select {
     Arc::new(|_, _| Ok(None))
 }
 
-/// Returns the routes `/feed` and `/snapshot/ID`. `select` says what of the feed a request is for.
-pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
+/// A part of the feed that is a collection of its own: who asks for the whole does not get it.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    /// The query that asks for it, as it is written: `q=type:Summary`.
+    pub query: &'static str,
+    /// What serves it.
+    pub feed: FeedServer,
+    /// All of it, under its name on the wire.
+    pub selection: Selection,
+}
+
+impl Apart {
+    /// Returns the parameters that its feed knows, if they ask for it.
+    fn asked(&self, parameters: &str) -> Option<String> {
+        let pairs = || form_urlencoded::parse(parameters.as_bytes());
+        let is_asked = pairs().any(|(name, value)| name == "q" && value.trim() == self.query);
+        let rest = pairs().filter(|it| it.0 != "q");
+        is_asked
+            .then(|| form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish())
+    }
+}
+
+/// Returns the routes `/feed` and `/snapshot/ID`. `select` says what of the feed a request is for, but for the part
+/// that is `apart`.
+pub fn routes(
+    feed: FeedServer,
+    notifier: Notifier,
+    select: Select,
+    apart: Option<Apart>,
+) -> Router {
     let serve = move |depth: usize| {
         let (feed, notifier, select) = (feed.clone(), notifier.clone(), select.clone());
+        let apart = apart.clone();
         any(move |request: Request| {
             let (feed, notifier, select) = (feed.clone(), notifier.clone(), select.clone());
+            let apart = apart.clone();
             async move {
                 let request = request.map(drop);
                 let limit = request.extensions().get().map(|Limit(view)| view.as_str());
                 let limit_is_set = limit.is_some();
+                let parameters = request.uri().query().unwrap_or_default();
+                if let Some(apart) = apart.as_ref().filter(|_| depth == 0 && !limit_is_set)
+                    && let Some(rest) = apart.asked(parameters)
+                {
+                    let request = with_parameters(request, &rest);
+                    let answer = apart.feed.respond_selected(request, &apart.selection).await;
+                    return answer.map(Body::new);
+                }
                 let selected = match depth {
                     0 => select(limit, request.uri().query().unwrap_or_default()),
                     _ => Ok(None),
                 };
                 let mut response = match selected {
-                    Ok(None) => feed.respond(request).await,
+                    Ok(None) => {
+                        let again = copy(&request);
+                        let response = feed.respond(request).await;
+                        let is_unknown =
+                            matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::GONE);
+                        match &apart {
+                            // A snapshot may be one of the part.
+                            Some(apart) if depth != 0 && !limit_is_set && is_unknown => {
+                                apart.feed.respond(again).await
+                            }
+                            _ => response,
+                        }
+                    }
                     Ok(Some((rest, selection))) => {
                         let request = with_parameters(request, &rest);
                         feed.respond_selected(request, &selection).await
@@ -75,6 +126,15 @@ pub fn routes(feed: FeedServer, notifier: Notifier, select: Select) -> Router {
         })
     };
     Router::new().route("/feed", serve(0)).route("/snapshot/{id}", serve(1))
+}
+
+/// Returns the same request.
+fn copy(request: &Request<()>) -> Request<()> {
+    let mut copy = Request::new(());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
 }
 
 /// Returns a request with other parameters.

@@ -102,7 +102,8 @@ impl Source {
         let notifier =
             Notifier::open(dir.path(), base_url, settings, collection.clone(), &control).unwrap();
         let server = FeedServer::new(collection.clone(), FeedOptions::default());
-        let router = feed::routes(server, notifier.clone(), feed::all()).merge(notifier.routes());
+        let router =
+            feed::routes(server, notifier.clone(), feed::all(), None).merge(notifier.routes());
         let (mut tasks, shutdown) = (JoinSet::new(), Shutdown::new());
         spawn(&mut tasks, listener, router);
         let (running, stop) = (notifier.clone(), shutdown.clone());

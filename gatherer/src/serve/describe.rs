@@ -11,7 +11,7 @@ use crate::spec::Root;
 pub(super) fn route(shared: &Arc<Shared>) -> Router {
     let (described, signer) = (Arc::clone(shared), Arc::clone(shared));
     let sign = move |text: &[u8]| signer.author.identity.sign(text);
-    shared.describer.route(move || facts(&described), sign)
+    shared.control.describe(&shared.describer, move || facts(&described), sign)
 }
 
 /// Returns the facts from the settings.
