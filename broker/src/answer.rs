@@ -5,14 +5,19 @@
 //!
 //! Sans-I/O.
 
+mod several;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collection::Subset;
 use query::Query;
 use serde::{Deserialize, Serialize};
 use soif::Record;
+
+pub use several::{AskedBroker, AskedState, Everywhere, FromBroker, Statistics};
 
 /// Default number of hits in one answer.
 pub const HITS_DEFAULT: usize = 10;
@@ -44,10 +49,12 @@ pub struct SearchRequest {
     pub sort: Sort,
     /// What each hit matches, too, and is not ranked by: the views that the search is within.
     pub scope: Vec<Query>,
-    /// The chosen facet values. For each facet with chosen values, a hit has one of them.
+    /// The chosen facet values, but for views. For each facet with chosen values, a hit has one of them.
     pub filters: Vec<Filter>,
     /// Whether to count facets.
     pub facets: bool,
+    /// The views in which matching objects are counted as the facet [`Facet::View`].
+    pub views: Vec<CountedView>,
     /// Whether to cut snippets.
     pub snippets: bool,
     /// Whether to say why each hit stands where it stands.
@@ -60,6 +67,8 @@ pub struct SearchRequest {
     /// unless [`Matching::All`] is asked for, objects that have only such words follow the others.
     /// Only for queries of plain words.
     pub expansion: Vec<(String, f32)>,
+    /// By which words are scored; `None`: by what this index has.
+    pub statistics: Option<Arc<Statistics>>,
 }
 
 impl SearchRequest {
@@ -75,13 +84,26 @@ impl SearchRequest {
             scope: Vec::new(),
             filters: Vec::new(),
             facets: true,
+            views: Vec::new(),
             snippets: true,
             explain: false,
             duplicates: false,
             but: None,
             expansion: Vec::new(),
+            statistics: None,
         }
     }
+}
+
+/// A view in which matching objects are counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountedView {
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub title: String,
+    /// What it has.
+    pub objects: Subset,
 }
 
 /// How many of the words side by side a hit has. Signs, phrases, operators and attributes hold for
@@ -184,11 +206,13 @@ pub enum Facet {
     Gatherer,
     /// Its own `Year` or that of its `Date`, or else of its last modification (UTC).
     Year,
+    /// A view that has it: one of those right within the view in which is searched, or of the topmost.
+    View,
 }
 
 impl Facet {
     /// All facets, in the order in which a page shows them.
-    pub const ALL: [Self; 4] = [Self::Type, Self::Host, Self::Gatherer, Self::Year];
+    pub const ALL: [Self; 5] = [Self::View, Self::Type, Self::Host, Self::Gatherer, Self::Year];
 
     /// Returns the facet's name in the answer's `facets` and in a URL: `NAME=VALUE`.
     pub const fn name(self) -> &'static str {
@@ -197,6 +221,7 @@ impl Facet {
             Self::Host => "host",
             Self::Gatherer => "gatherer",
             Self::Year => "year",
+            Self::View => "view",
         }
     }
 
@@ -250,6 +275,9 @@ pub struct Answer {
     /// The other forms of [`SearchRequest::but`]: its duplicates, and twins among the best hits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forms: Vec<Duplicate>,
+    /// Who was asked, if others were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub everywhere: Option<Everywhere>,
     /// For each [`Facet::name`], at most [`FACET_VALUES_MAX`] values with the number of matching
     /// objects, the most frequent first (years: the latest first); empty unless requested.
     pub facets: BTreeMap<String, Vec<(String, u64)>>,
@@ -295,6 +323,12 @@ pub struct Hit {
     /// Whether only the beginning of its text is here, so that phrases further on are not found.
     #[serde(default)]
     pub part: bool,
+    /// MD5 of its content; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub md5: String,
+    /// The broker that has it, if others were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<FromBroker>,
     /// The OID in the form of `/object?oid=`: `GATHERER-ID:URL`, not yet percent-encoded.
     pub oid: String,
     /// An excerpt with the words of the query.

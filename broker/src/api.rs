@@ -65,6 +65,35 @@ pub(crate) async fn search(State(state): State<PageState>, client: Client, uri: 
     }
 }
 
+/// Answers `GET /api/statistics?q=QUERY`: how many objects have its words, for a broker that asks several.
+pub(crate) async fn statistics(
+    State(state): State<PageState>,
+    client: Client,
+    uri: Uri,
+) -> Response {
+    let asked = match Parameters::parse(uri.query(), Unknown::Refused) {
+        Ok(asked) => asked,
+        Err(error) => return wrong_parameter(&error.name, &error.message),
+    };
+    let Some(text) = &asked.text else {
+        return wrong_parameter("q", "the parameter q is missing");
+    };
+    // Of a client that may have a part, the statistics of all are no business.
+    if client.limit.is_some() {
+        return wrong_parameter("q", "statistics are of all that is here");
+    }
+    let query = query::parse(text).unwrap_or_else(|_wrong| query::plain(text));
+    match state.statistics(client, &query).await {
+        Ok(statistics) => axum::Json(statistics).into_response(),
+        Err(Error::Query(error)) => wrong_query(&error),
+        Err(Error::Crowded(crowded)) => {
+            let error = json!({ "message": crowded.to_string() });
+            later(&crowded, refuse(StatusCode::TOO_MANY_REQUESTS, error))
+        }
+        Err(error) => state.fault(Wants::Json, &error),
+    }
+}
+
 fn wrong_query(error: &QueryError) -> Response {
     let (offset, length) = (error.offset, error.len);
     let error = json!({ "message": error.message, "offset": offset, "length": length });

@@ -218,7 +218,8 @@ impl Catalog {
     ///
     /// The collection cannot be written; the next upkeep releases the remaining objects.
     pub(crate) async fn handle_sources(&self, config: &Config) -> Result<(), Error> {
-        let named = config.sources.iter().map(|it| it.name.clone()).collect();
+        let own = config.role.own_source.map(str::to_owned);
+        let named = config.sources.iter().map(|it| it.name.clone()).chain(own).collect();
         *self.named.lock().unwrap_or_else(PoisonError::into_inner) = named;
         self.release().await
     }

@@ -1,7 +1,7 @@
 //! The collector: it performs the pulls of the [schedule](crate::schedule).
 //!
 //! Each pull runs in a task of its own. A pull of a followed source needs no slot; of the others at
-//! most [`PULLS_AT_ONCE`](crate::running::PULLS_AT_ONCE) have one at the same time.
+//! most [`PULLS_AT_ONCE`](self::running::PULLS_AT_ONCE) have one at the same time.
 //! `collection::pull` commits the changes of a pull together with the source's cursor; the
 //! collector starts the pulls and reports their outcomes. The state of the schedule is kept over
 //! restarts in notes of the collection.
@@ -10,10 +10,12 @@
 
 mod commands;
 mod harvest;
+mod nearest;
 mod notes;
 mod pending;
 mod push;
 mod report;
+mod running;
 #[cfg(test)]
 mod tests;
 
@@ -32,14 +34,15 @@ use net::shutdown::Shutdown;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use url::Url;
 
+use self::running::RunningPulls;
 use crate::blocking::blocking;
 use crate::config::{Config, PullTimeouts};
 use crate::error::Error;
 use crate::failure::{FailedPull, Failure};
 use crate::metrics::Counters;
 use crate::pull_log;
-use crate::running::RunningPulls;
 use crate::schedule::{Due, Planned, Schedule};
 use crate::source::state::SourceState;
 use crate::source::{Kind, Part, Source};
@@ -241,13 +244,28 @@ impl Collector {
                 harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, remarks);
             return Box::pin(harvest).await;
         }
-        let puller = puller(&self.inner, source).confirmed(confirmed);
+        let puller = |url: &Url| puller(&self.inner, source, url).confirmed(confirmed);
         // The settings turn the directory of a replica into a `file:` URL.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
+            let puller = puller(&source.url);
             let taken = puller.pull_in_place(&directory, wait, pulled);
             return Box::pin(taken).await.map_err(FailedPull::from);
         }
-        puller.pull_into(wait, pulled).await.map_err(FailedPull::from)
+        let mut urls = nearest::first(&self.inner.client, source).await.into_iter().peekable();
+        while let Some(url) = urls.next() {
+            let outcome = puller(&url).pull_into(wait, pulled).await.map_err(FailedPull::from);
+            match outcome {
+                Err(failed) if failed.failure.is_of_one_place() && urls.peek().is_some() => {
+                    tracing::info!(
+                        source = source.name,
+                        failed.message,
+                        "another replica is pulled"
+                    );
+                }
+                outcome => return outcome,
+            }
+        }
+        Ok(())
     }
 
     /// Marks a source as being pulled. Returns its settings, the signal that cancels the pull, and
@@ -342,11 +360,11 @@ impl Collector {
     }
 }
 
-fn puller(inner: &Inner, source: &Source) -> Puller {
+fn puller(inner: &Inner, source: &Source, url: &Url) -> Puller {
     let (records_max, bytes_max) = (source.records_max, source.bytes_max);
     let limits = PullLimits { records_max, bytes_max, time_max: inner.timeouts.pull_max };
     let (client, collection) = (inner.client.clone(), inner.collection.clone());
-    let ask = FeedClient::new(client, source.url.clone(), source.name.as_str())
+    let ask = FeedClient::new(client, url.clone(), source.name.as_str())
         .credentials(source.credentials())
         .allow_private(source.allow_private)
         .consumer(inner.broker_id.as_str())

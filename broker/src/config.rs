@@ -37,6 +37,7 @@ use settings::{Document, Mistake, Table};
 use url::{Host, Url};
 
 use crate::engine::Ranking;
+use crate::route::settings::Everywhere;
 use crate::source::{Kind, Oai, Part, Source};
 use crate::views::{self, Views, selecting};
 
@@ -53,6 +54,9 @@ pub const SOURCES_MAX: usize = 10_000;
 
 /// Maximum number of followed sources of one broker, since each holds a connection open.
 pub const FOLLOWS_MAX: usize = 256;
+
+/// Maximum number of addresses of one source.
+pub const REPLICAS_MAX: usize = 16;
 
 /// Maximum length of a source's name, in bytes; it is part of every key of the source.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -86,8 +90,28 @@ pub struct Config {
     pub ranking: Ranking,
     /// Settings of the broker as an OAI-PMH repository.
     pub oai: exchange::repository::Settings,
+    /// How searches everywhere are answered.
+    pub everywhere: Everywhere,
     /// Time limits of pulls; they are not in the settings file.
     pub timeouts: PullTimeouts,
+    /// What the broker is part of; it is not in the settings file.
+    pub role: Role,
+}
+
+/// What a broker is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The kind of the daemon.
+    pub kind: &'static str,
+    /// The name of a source whose objects the daemon itself brings; `None`: there is none.
+    pub own_source: Option<&'static str>,
+}
+
+impl Default for Role {
+    /// A broker, and no more.
+    fn default() -> Self {
+        Self { kind: "broker", own_source: None }
+    }
 }
 
 /// Time limits of pulls.
@@ -122,7 +146,9 @@ impl Config {
             freshness: Freshness::default(),
             ranking: Ranking::default(),
             oai: exchange::repository::Settings::default(),
+            everywhere: Everywhere::default(),
             timeouts: PullTimeouts::default(),
+            role: Role::default(),
         }
     }
 
@@ -139,22 +165,41 @@ impl Config {
     ///
     /// All mistakes in the file, in the order of its lines; show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let listeners = (LISTEN, ADMIN_LISTEN);
+        Ok(Self::parse_with(text, listeners, "/var/lib/harvest/broker", |_| ())?.0)
+    }
+
+    /// Reads a settings file, as [`parse`](Self::parse) does, of a daemon with these default addresses (public, then
+    /// administration) and this example of a data directory. `more` reads what else it has.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in the file, in the order of its lines; show them all.
+    pub fn parse_with<T>(
+        text: &str,
+        (listen, admin_listen): (SocketAddr, SocketAddr),
+        data: &str,
+        more: impl FnOnce(&Table<'_>) -> T,
+    ) -> Result<(Self, T), Vec<Mistake>> {
         let document = Document::parse(text)?;
         let root = document.root();
         let mut config = Self::new(root.required_string("name"), PathBuf::new());
-        config.daemon = config.daemon.read(&root, "/var/lib/harvest/broker");
+        (config.daemon.listen, config.daemon.admin_listen) = (listen, admin_listen);
+        config.daemon = config.daemon.read(&root, data);
         config.templates = root.path("templates");
         config.object_cache = root.base_url("object_cache").map(Arc::new);
         config.freshness = Freshness::read(&root.table("freshness"));
         config.ranking = ranking::read(&root.table("ranking"));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());
         config.oai = exchange::repository::Settings::read(&root.table("oai"));
+        config.everywhere = Everywhere::read(&root);
         config.sources = read_sources(&root, config.freshness);
         config.views = Views::read(&root);
         config.views.limit(&root, &mut config.daemon.access);
         check_callbacks(&root, &config);
+        let more = more(&root);
         document.finish()?;
-        Ok(config)
+        Ok((config, more))
     }
 }
 
@@ -234,12 +279,15 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     let latency = table.float("latency_seconds", 0.1..=LATENCY_SECS_MAX);
     let weight = table.float("weight", 0.0..=WEIGHT_MAX);
     let syndication = read_syndication(&table.table("syndication"));
+    let mut replicas = read_urls(table, kind);
     let url = match kind {
         Some(Kind::Replica) => read_directory(table),
         Some(Kind::Oai) => exchange::source::base_url(table),
-        _ => table.base_url("url"),
+        _ if replicas.is_empty() => table.base_url("url"),
+        _ => Some(replicas.remove(0)),
     };
-    if kind != Some(Kind::Replica) && !table.require("url", "\"http://host:8500/\"") {
+    let has_url = || table.has("urls") || table.require("url", "\"http://host:8500/\"");
+    if kind != Some(Kind::Replica) && !has_url() {
         return None;
     }
     let url = url?;
@@ -250,6 +298,7 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
     }
     let mut source = Source::gatherer(name, url);
     source.kind = kind.unwrap_or(source.kind);
+    source.replicas = replicas;
     (source.follow, source.push, source.allow_private) = (follow, push, allow_private);
     if follow && push {
         let message = "the source is followed, so its changes are known at once already";
@@ -275,6 +324,30 @@ fn read_source(table: &Table<'_>) -> Option<Source> {
         }
     }
     Some(source)
+}
+
+/// Reads the addresses of a source that is served at several places.
+fn read_urls(table: &Table<'_>, kind: Option<Kind>) -> Vec<Url> {
+    let mut urls = Vec::new();
+    for (i, text) in table.strings("urls").iter().enumerate() {
+        match daemon::announce::address(text) {
+            Some(url) => urls.push(url),
+            None => {
+                let message = format!("{text:?} is no address of a feed");
+                table.mistake_in("urls", i, message, "such as \"http://host:8500/\"");
+            }
+        }
+    }
+    if table.has("urls") && table.has("url") {
+        table.mistake("urls", "there is a url, too", "one of the two");
+    }
+    if table.has("urls") && matches!(kind, Some(Kind::Oai | Kind::Replica)) {
+        table.mistake("urls", "only a feed has replicas", "url");
+    }
+    if REPLICAS_MAX < urls.len() {
+        table.mistake("urls", format!("more than {REPLICAS_MAX} replicas"), "the nearest of them");
+    }
+    urls
 }
 
 /// Reads what is pulled of a broker.

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use collection::Collection;
+use query::Query;
 use soif::Record;
 
-use crate::answer::{Answer, SearchRequest};
+use crate::answer::{Answer, SearchRequest, Statistics};
 use crate::error::Error;
 use crate::index::{Index, IndexOptions};
+use crate::route::summary::Content;
 
 pub use crate::index::{Factors, Failure, FieldWeight, Ranking};
 pub(crate) use crate::index::{Storage, feedback};
@@ -66,6 +68,31 @@ impl Engine {
     pub fn telling_words(&self, record: &Record) -> Result<Vec<String>, Error> {
         match self {
             Self::Index(index) => index.telling_words(record),
+        }
+    }
+
+    /// Returns what the engine has, for a content summary; `None` if `is_cancelled`. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The engine failed.
+    pub(crate) fn content(
+        &self,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Content>, Error> {
+        match self {
+            Self::Index(index) => index.content(is_cancelled),
+        }
+    }
+
+    /// Returns how many objects have the words of a query. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Query`] when the query has a mistake; another error when the engine fails.
+    pub(crate) fn statistics(&self, query: &Query) -> Result<Statistics, Error> {
+        match self {
+            Self::Index(index) => index.statistics(query),
         }
     }
 

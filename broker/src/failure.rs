@@ -71,6 +71,20 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Returns whether another replica of the source may do better.
+    pub(crate) fn is_of_one_place(self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable
+                | Self::TooSlow
+                | Self::BrokenOff
+                | Self::Refused
+                | Self::NotAFeed
+                | Self::Corrupt
+                | Self::Damaged
+        )
+    }
+
     /// Returns the kind's name in status and metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {

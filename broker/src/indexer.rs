@@ -11,6 +11,7 @@ use std::time::Duration;
 use collection::{Collection, Version};
 use daemon::health::Check;
 use net::shutdown::Shutdown;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use web::templates::grouped;
 
@@ -105,6 +106,11 @@ impl Indexer {
         let mut covered = self.index.watch();
         let waited = covered.wait_for(|it| it.is_some_and(|it| version <= it)).await;
         waited.map(drop).map_err(|_closed| Error::Worker { what: "index".to_owned() })
+    }
+
+    /// Returns a receiver that is notified whenever the index covers more.
+    pub(crate) fn watch(&self) -> watch::Receiver<Option<Version>> {
+        self.index.watch()
     }
 
     pub(crate) fn covered(&self) -> Option<Version> {

@@ -22,7 +22,7 @@ pub mod metrics;
 pub mod page;
 mod pipeline;
 pub mod pull_log;
-mod running;
+pub mod route;
 pub mod schedule;
 pub mod server;
 pub mod snippet;

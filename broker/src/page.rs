@@ -4,6 +4,8 @@
 //! Everything works without script, from the keyboard and on a phone. The templates escape all text
 //! of foreign documents: nothing is marked as safe.
 
+mod advice;
+mod asked;
 pub mod atom;
 mod browse;
 pub(crate) mod client;
@@ -36,11 +38,12 @@ use web::Pages;
 use web::failure::{Failure, Wants};
 use web::templates::Source;
 
-use crate::answer::{Answer, HITS_DEFAULT, Matching, Notice, SearchRequest};
+use crate::answer::{Answer, HITS_DEFAULT, Matching, Notice, SearchRequest, Statistics};
 use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::route::everywhere::Route;
 use crate::snippet::excerpt;
 use crate::views::membership::{Membership, Present};
 use client::{Client, later};
@@ -48,7 +51,7 @@ pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
 use limit::Limit;
 use object::{Format, ObjectPage, ObjectParameters};
-use parameters::{PAGE_HITS_MAX, Parameters, Unknown};
+use parameters::{PAGE_HITS_MAX, Parameters, Scope, Unknown};
 use related::How;
 pub(crate) use results::shortened;
 use results::{Home, Mistake, Results, SearchPage};
@@ -58,6 +61,7 @@ pub use surroundings::Surroundings;
 pub const TEMPLATES: &[Source] = &[
     Source { name: "parts.html", text: include_str!("../templates/parts.html") },
     Source { name: "search.html", text: include_str!("../templates/search.html") },
+    Source { name: "tree.html", text: include_str!("../templates/tree.html") },
     Source { name: "views.html", text: include_str!("../templates/views.html") },
     Source { name: "object.html", text: include_str!("../templates/object.html") },
 ];
@@ -81,14 +85,27 @@ pub struct PageState {
     base_url: Option<Arc<Url>>,
     /// The process around a front; `None` in a broker.
     around: Option<Arc<dyn Surroundings>>,
+    /// What asks other brokers, too.
+    route: Option<Route>,
 }
 
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
         let (lanes, views, object_cache) = (Lanes::default(), Present::default(), None);
-        let (membership, base_url, around) = (None, None, None);
-        Self { engine, collection, pages, lanes, views, membership, object_cache, base_url, around }
+        let (membership, base_url, around, route) = (None, None, None, None);
+        Self {
+            engine,
+            collection,
+            pages,
+            lanes,
+            views,
+            membership,
+            object_cache,
+            base_url,
+            around,
+            route,
+        }
     }
 
     /// Returns how many dear searches there were.
@@ -115,6 +132,35 @@ impl PageState {
         Self { views, membership: Some(membership), ..self }
     }
 
+    /// Returns the same pages, whose searches may ask others, too.
+    pub(crate) fn asking(self, route: Route) -> Self {
+        Self { route: Some(route), ..self }
+    }
+
+    pub(crate) fn route(&self) -> Option<&Route> {
+        self.route.as_ref()
+    }
+
+    /// Returns how many of the words a hit has, as it is asked for or set.
+    pub(crate) fn matching(&self, asked: &Parameters) -> Matching {
+        asked.matching.unwrap_or_else(|| self.engine.ranking().matching)
+    }
+
+    /// Returns how many objects have the words of a query.
+    ///
+    /// # Errors
+    ///
+    /// The query has a mistake, or the engine failed.
+    pub(crate) async fn statistics(
+        &self,
+        client: Client,
+        query: &Query,
+    ) -> Result<Statistics, Error> {
+        let (engine, query) = (self.engine.clone(), query.clone());
+        let quick = Some(quick_cpu(self.collection.len()));
+        self.lanes.run(client.address, quick, move |_cpu| engine.statistics(&query)).await
+    }
+
     /// Returns the views that count at present.
     pub(crate) fn views(&self) -> &Present {
         &self.views
@@ -139,15 +185,18 @@ impl PageState {
         text: &str,
     ) -> Result<(SearchRequest, Answer), Error> {
         let (query, notice) = understand(text)?;
-        let scoped =
-            self.views.get().scope(&query).map_err(|message| {
-                Error::Query(QueryError { offset: 0, len: text.len(), message })
-            });
-        let (query, mut scope) = scoped?;
-        let limit = self.limit_of(&client);
-        scope.extend(limit.iter().map(|it| it.query.clone()));
+        if asked.scope == Scope::Everywhere {
+            let (request, mut answer) =
+                Box::pin(self.ask_everywhere(client, asked, text, &query)).await?;
+            answer.notice = notice.or(answer.notice);
+            return Ok((request, answer));
+        }
+        let wrong = |message| Error::Query(QueryError { offset: 0, len: text.len(), message });
         let ranking = self.engine.ranking();
-        let mut request = SearchRequest { scope, ..asked.request(query, ranking.matching) };
+        let request = asked.request(query, ranking.matching);
+        let mut request = self.within_views(&client, request).map_err(wrong)?;
+        let limit = self.limit_of(&client);
+        request.scope.extend(limit.iter().map(|it| it.query.clone()));
         // One that stands for others may be outside of the view.
         request.duplicates |= limit.is_some();
         let feedback = asked.feedback.unwrap_or(ranking.feedback);
@@ -249,6 +298,7 @@ pub fn routes(state: PageState) -> Router {
         .route("/atom", get(atom::atom))
         .route("/views", get(browse::browse))
         .route("/api/search", get(api::search))
+        .route("/api/statistics", get(api::statistics))
         .with_state(state);
     pages.frame(router)
 }
@@ -344,13 +394,15 @@ async fn show(
     found: Option<Results>,
 ) -> Response {
     let mut keep = asked.parameters();
-    keep.retain(|(name, _)| *name != "q");
+    keep.retain(|(name, _)| !["q", "scope"].contains(name));
+    let is_open = state.route().is_some_and(Route::is_open) && client.limit.is_none();
+    let everywhere = is_open.then_some(asked.scope == Scope::Everywhere);
     let is_home = found.is_none() && wrong.is_none();
     let home = if is_home { home(state, client).await } else { Home::default() };
     let q = asked.text.clone().unwrap_or_default();
     let activity = state.activity();
     let open = state.open_address(headers);
-    let page = SearchPage { q, keep, activity, open, home, wrong, found };
+    let page = SearchPage { q, keep, activity, open, everywhere, home, wrong, found };
     opening(state.pages.respond(status, "search.html", &page), page.open.as_deref())
 }
 

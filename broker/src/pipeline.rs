@@ -17,6 +17,8 @@ use crate::collect::Collector;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::indexer::Indexer;
+use crate::route::peers::Peers;
+use crate::route::summarizer::Summarizer;
 use crate::views::alerts::Alerts;
 use crate::views::membership::Membership;
 
@@ -65,6 +67,8 @@ pub(crate) struct Stages {
     pub(crate) alerts: Alerts,
     pub(crate) notifier: Notifier,
     pub(crate) repository: Repository,
+    pub(crate) summarizer: Summarizer,
+    pub(crate) peers: Peers,
 }
 
 /// Runs every stage until the shutdown starts or one of them fails, then stops them all and closes
@@ -74,7 +78,7 @@ pub(crate) struct Stages {
 ///
 /// The failure of the stage that ended first; the others have been stopped.
 pub(crate) async fn run<F>(
-    stages: Stages,
+    (stages, told): (Stages, impl Fn() + Send + 'static),
     store: Store,
     serve: impl FnOnce(Shutdown) -> F,
     shutdown: Shutdown,
@@ -82,9 +86,54 @@ pub(crate) async fn run<F>(
 where
     F: Future<Output = Result<(), daemon::Error>> + Send + 'static,
 {
-    let Stages { collector, catalog, indexer, membership, alerts, notifier, repository } = stages;
     // Started by the caller's shutdown, or when one stage fails.
     let stop = shutdown.child();
+    let mut running = spawn(stages, told, &stop);
+    // index → query → answer → page; collection → feed, snapshot, object, repository; and status,
+    // metrics, commands.
+    let serving = serve(stop.clone());
+    running.spawn(async move { Ok(serving.await?) });
+
+    let mut outcome = Ok(());
+    tokio::select! {
+        () = stop.started() => {}
+        Some(ended) = running.join_next() => outcome = flatten(ended),
+    }
+    stop.start();
+    store.collection.begin_close();
+    let drain = async {
+        while let Some(ended) = running.join_next().await {
+            let ended = flatten(ended);
+            if outcome.is_ok() {
+                outcome = ended;
+            }
+        }
+    };
+    if timeout(DRAIN, drain).await.is_err() {
+        tracing::warn!(stages = running.len(), "some stages did not stop in time");
+        running.abort_all();
+    }
+    store.close().await;
+    outcome
+}
+
+/// Starts every stage but the listeners.
+fn spawn(
+    stages: Stages,
+    told: impl Fn() + Send + 'static,
+    stop: &Shutdown,
+) -> JoinSet<Result<(), Error>> {
+    let Stages {
+        collector,
+        catalog,
+        indexer,
+        membership,
+        alerts,
+        notifier,
+        repository,
+        summarizer,
+        peers,
+    } = stages;
     let mut running = JoinSet::new();
 
     let pulling = collector.clone();
@@ -100,6 +149,18 @@ where
         // A source that has just been removed needs no pull.
         let pull = |source: &str| drop(pulling.request(Some(source)));
         catalog.run(until, pull, || pulling.has_pulled_all()).await;
+        Ok(())
+    });
+    // index → content summary, which registries are told of.
+    let (until, summarized) = (stop.clone(), indexer.clone());
+    running.spawn(async move {
+        summarizer.run(&summarized, told, until).await;
+        Ok(())
+    });
+    // registries → peers, for searches everywhere.
+    let until = stop.clone();
+    running.spawn(async move {
+        peers.run(until).await;
         Ok(())
     });
     // collection → index. The index is a cursor on the log.
@@ -132,32 +193,7 @@ where
         repository.keep(until).await;
         Ok(())
     });
-    // index → query → answer → page; collection → feed, snapshot, object, repository; and status,
-    // metrics, commands.
-    let serving = serve(stop.clone());
-    running.spawn(async move { Ok(serving.await?) });
-
-    let mut outcome = Ok(());
-    tokio::select! {
-        () = stop.started() => {}
-        Some(ended) = running.join_next() => outcome = flatten(ended),
-    }
-    stop.start();
-    store.collection.begin_close();
-    let drain = async {
-        while let Some(ended) = running.join_next().await {
-            let ended = flatten(ended);
-            if outcome.is_ok() {
-                outcome = ended;
-            }
-        }
-    };
-    if timeout(DRAIN, drain).await.is_err() {
-        tracing::warn!(stages = running.len(), "some stages did not stop in time");
-        running.abort_all();
-    }
-    store.close().await;
-    outcome
+    running
 }
 
 fn flatten(ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Result<(), Error> {

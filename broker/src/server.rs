@@ -3,7 +3,9 @@
 //! The public listener has pages, search API, objects and the broker's own feed, from which other
 //! brokers can collect. The admin listener has status, metrics and commands.
 
+mod commands;
 pub mod front;
+mod public;
 mod ready;
 
 use std::collections::BTreeMap;
@@ -11,13 +13,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
-use axum::routing::get;
-use collection::feed::{FeedOptions, FeedServer};
-use collection::{Author, Collection, Compacted, Options, SUPPRESSED_FILE, Stamp, Swept, Version};
+use collection::feed::FeedServer;
+use collection::{Author, Collection, Options, SUPPRESSED_FILE, Stamp, Version};
 use daemon::auth::{AdminToken, Guard};
 use daemon::describe::{Describer, Facts};
 use daemon::{Control, Data, Listeners};
-use exchange::push::{self, Keys, Listener, Notifier};
+use exchange::push::{Keys, Listener, Notifier};
 use exchange::repository;
 use net::client::Client;
 use net::clock;
@@ -26,6 +27,7 @@ use web::{Pages, Site};
 
 use crate::admin;
 use crate::admin::reload::ReadSettings;
+use crate::answer::FromBroker;
 use crate::blocking::blocking;
 use crate::catalog::Catalog;
 use crate::collect::Collector;
@@ -36,6 +38,9 @@ use crate::indexer::Indexer;
 use crate::metrics::Counters;
 use crate::page::{self, PageState};
 use crate::pipeline::{self, Stages, Store};
+use crate::route::everywhere::Route;
+use crate::route::peers::Peers;
+use crate::route::summarizer::Summarizer;
 use crate::status::{Expected, Status};
 use crate::views::alerts::Alerts;
 use crate::views::membership::{Membership, Present};
@@ -65,17 +70,18 @@ impl Server {
     /// The data directory cannot be used (missing rights, another broker runs on it) or an address
     /// is taken; the message says what to do.
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        Self::bind_at(config, Storage::Folder).await
+        // Callers' futures stay small: the settings are in them only once.
+        Box::pin(Self::bind_at(config, Storage::Folder)).await
     }
 
     /// Binds as [`bind`](Self::bind) does, with the engine's files in `storage`.
     async fn bind_at(config: Config, storage: Storage) -> Result<Self, Error> {
         let fronts = Listeners::bind(&config.daemon).await?;
         let (local_addr, admin_addr) = (fronts.public_addr(), fronts.admin_addr());
-        let control = fronts.control();
+        let (control, kind) = (fronts.control(), config.role.kind);
         let opening =
             blocking("opening", move || open(config, storage, (local_addr, admin_addr), control));
-        let (inner, token) = fronts.meanwhile("broker", opening).await?;
+        let (inner, token) = fronts.meanwhile(kind, opening).await?;
         let handle = Handle { inner: Arc::new(inner) };
         // A source may have been removed from the settings while the broker was down.
         let config = handle.config().clone();
@@ -105,16 +111,40 @@ impl Server {
     ///
     /// A stage of the broker failed for good; the others have been drained.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
+        Box::pin(self.run_with(Extension::default(), shutdown)).await
+    }
+
+    /// Serves as [`run`](Self::run) does, and the extension's routes.
+    ///
+    /// # Errors
+    ///
+    /// A stage of the broker failed for good; the others have been drained.
+    pub async fn run_with(self, extension: Extension, shutdown: Shutdown) -> Result<(), Error> {
         let inner = &self.handle.inner;
-        tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "broker runs");
+        let kind = self.handle.config().role.kind;
+        tracing::info!(public = %inner.local_addr, admin = %inner.admin_addr, "{kind} runs");
         let stages = inner.stages.clone();
         let store = Store { collection: inner.collection.clone(), engine: inner.engine.clone() };
-        let public = public(&self.handle, shutdown.clone());
+        let public = public::routes(&self.handle, extension.summaries, shutdown.clone())
+            .merge(extension.public);
         let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
-        let admin = admin::routes(self.handle.clone(), guard);
+        let admin = admin::routes(self.handle.clone(), extension.admin, guard);
         let serve = |stop| self.fronts.serve(public, admin, pipeline::REQUESTS_DRAIN, stop);
-        pipeline::run(stages, store, serve, shutdown).await
+        let announced = inner.control.clone();
+        let told = move || announced.announce_again();
+        pipeline::run((stages, told), store, serve, shutdown).await
     }
+}
+
+/// What a daemon adds to the broker that it is.
+#[derive(Debug, Default)]
+pub struct Extension {
+    /// More routes of the public listener.
+    pub public: Router,
+    /// More routes of the administration, behind its guard.
+    pub admin: Router,
+    /// The content summaries that its feed has as a part; `None`: its own.
+    pub summaries: Option<Collection>,
 }
 
 /// Opens everything in the data directory, for listeners at the public and the admin address.
@@ -127,16 +157,11 @@ fn open(
 ) -> Result<(Inner, AdminToken), Error> {
     let data = config.daemon.data.as_path();
     let Data { id, identity, token } = Data::open(data)?;
-    let describer = Describer::open(data, "broker", &id, identity.key())?;
+    let describer = Describer::open(data, config.role.kind, &id, identity.key())?;
     let author = Author { id, identity };
     let seen = repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
     let pages = Pages::new(seen, page::TEMPLATES, config.templates.clone())?;
-    // `base_url` is not the URL of the admin listener.
-    let (site, templates) = (Site::new(&*config.name), config.templates.clone());
-    let sources =
-        [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES, admin::views::TEMPLATES]
-            .concat();
-    let admin_pages = Pages::new(site, &sources, templates)?;
+    let admin_pages = admin_pages(&config)?;
     let now_ms = clock::now_ms();
     let collection = open_collection(&config, &author, now_ms)?;
     let engine = Engine::open(data, storage, &collection)?;
@@ -157,7 +182,10 @@ fn open(
     let as_sets = membership.as_sets();
     let (alerting, allow_private) = ((membership.clone(), views.clone()), settings.allow_private);
     let alerts = Alerts::new(collection.clone(), alerting, &control, allow_private);
+    let (summarizer, peers, route) = open_route(&config, engine.clone(), &control, &author)?;
     let stages = Stages {
+        summarizer,
+        peers,
         collector,
         catalog: Catalog::new(collection.clone()),
         indexer: Indexer::new(collection.clone(), &engine),
@@ -176,6 +204,7 @@ fn open(
     let page = PageState::new(engine.clone(), collection.clone(), pages)
         .with_copies(config.object_cache.clone())
         .with_views(views, stages.membership.clone())
+        .asking(route)
         .at(config.daemon.base_url.as_ref());
     let inner = Inner {
         config: Mutex::new(config),
@@ -195,6 +224,35 @@ fn open(
         describer,
     };
     Ok((inner, token))
+}
+
+fn admin_pages(config: &Config) -> Result<Pages, Error> {
+    // `base_url` is not the URL of the admin listener.
+    let (site, templates) = (Site::new(&*config.name), config.templates.clone());
+    let sources =
+        [daemon::overview::TEMPLATES, admin::freshness::TEMPLATES, admin::views::TEMPLATES];
+    Ok(Pages::new(site, &sources.concat(), templates)?)
+}
+
+/// Opens what is told of the index to other brokers, and what is known of them.
+fn open_route(
+    config: &Config,
+    engine: Engine,
+    control: &Control,
+    author: &Author,
+) -> Result<(Summarizer, Peers, Route), Error> {
+    let (data, url) = (config.daemon.data.as_path(), control.address());
+    let summarizer = Summarizer::open(data, engine, (&author.id, &config.name), url.clone())?;
+    let client = Client::new(control.client_settings());
+    let named = (config.everywhere.clone(), config.daemon.registry.clone());
+    let peers = Peers::open(data, client.clone(), named, &author.id)?;
+    let here = FromBroker {
+        id: author.id.clone(),
+        name: config.name.clone(),
+        url: url.map(String::from).unwrap_or_default(),
+    };
+    let route = Route::new(peers.clone(), client, summarizer.watch(), here);
+    Ok((summarizer, peers, route))
 }
 
 fn open_collection(config: &Config, author: &Author, now_ms: u64) -> Result<Collection, Error> {
@@ -227,35 +285,6 @@ fn repository_daemon(config: &Config, id: &str) -> repository::Daemon {
         base_url: config.daemon.base_url.clone(),
         syndication: None,
     }
-}
-
-fn public(handle: &Handle, shutdown: Shutdown) -> Router {
-    let inner = &handle.inner;
-    let owner = Some(format!("{} {}", inner.author.id, inner.author.identity.key()));
-    let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
-    let feed = FeedServer::new(inner.collection.clone(), options);
-    let feed = inner.feed.get_or_init(|| feed).clone();
-    let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
-    let Stages { notifier, collector, .. } = &inner.stages;
-    let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();
-    let is_open = move || lister.config().oai.enabled;
-    let resources = push::resourcesync::routes(inner.collection.clone(), base_url, is_open);
-    Router::new()
-        .merge(push::feed::routes(feed, notifier.clone(), inner.page.selecting()))
-        .merge(notifier.routes())
-        .merge(resources)
-        .merge(callbacks)
-        .merge(notifier.linked(&inner.stages.repository))
-        .merge(describe(handle))
-        .route("/healthz", get(admin::healthz))
-        .route("/readyz", get(admin::public_readyz).with_state(handle.clone()))
-        .merge(page::routes(inner.page.clone()))
-}
-
-fn describe(handle: &Handle) -> Router {
-    let (describer, signer) = (handle.clone(), Arc::clone(&handle.inner));
-    let sign = move |text: &[u8]| signer.author.identity.sign(text);
-    handle.inner.describer.route(move || describer.facts(), sign)
 }
 
 /// Handle of a running broker within its process. Clones share it.
@@ -302,13 +331,14 @@ impl Handle {
     /// Returns the public facts with the present figures. Blocks.
     pub(crate) fn facts(&self) -> Facts {
         let known = self.known_facts();
-        let Stages { collector, repository, .. } = &self.inner.stages;
+        let Stages { collector, repository, summarizer, .. } = &self.inner.stages;
         let [types, languages] = repository.counts();
         Facts {
             objects: self.inner.collection.len(),
             types,
             languages,
             freshness: collector.freshness(),
+            summary: summarizer.version(),
             ..known
         }
     }
@@ -358,104 +388,19 @@ impl Handle {
         }
     }
 
-    /// Applies new settings: sources are added, changed and removed (a removed one releases all its
-    /// objects), the settings of freshness and ranking apply at once, templates are read again. Returns the names
-    /// of changed settings that need a restart.
-    ///
-    /// # Errors
-    ///
-    /// The templates cannot be read: nothing has changed. The collection cannot be read or written:
-    /// the sources of the new settings stay, and the next reload or start tries the rest again.
-    pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, Error> {
-        let _turn = self.inner.turn.lock().await;
-        let Stages { collector, catalog, .. } = &self.inner.stages;
-        let fixed = fixed_differences(&self.config(), &config);
-        // The part that may fail comes first: on an error, nothing has changed.
-        let (page, admin_pages) = (self.inner.page.clone(), self.inner.admin_pages.clone());
-        blocking("templates", move || page.pages().reload().and_then(|()| admin_pages.reload()))
-            .await?;
-        {
-            let mut current = self.config();
-            current.sources.clone_from(&config.sources);
-            current.freshness = config.freshness;
-            current.ranking = config.ranking;
-            current.views.clone_from(&config.views);
-            self.inner.page.views().set(config.views.clone());
-            self.inner.engine.set_ranking(config.ranking);
-            current.oai.clone_from(&config.oai);
-            current.daemon.take_over(&config.daemon);
-            self.inner.control.reload(&config.daemon);
-            self.inner.stages.notifier.handle_access();
-            let daemon = repository_daemon(&current, &self.inner.author.id);
-            self.inner.stages.repository.set(config.oai.clone(), daemon);
-        }
-        self.inner.collection.trust_takedowns(config.trusted());
-        collector.reconfigure(&config).await?;
-        catalog.handle_sources(&config).await?;
-        Ok(fixed)
+    /// Returns the settings of the daemon's HTTP clients.
+    pub fn client(&self) -> net::client::Settings {
+        self.inner.control.client_settings()
     }
 
-    /// Waits until a source has been pulled up to `version` (or a later epoch) and the index covers
-    /// the pulled changes. Waits without limit: set a timeout.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SourceUnknown`]; the collection cannot be read.
-    pub async fn caught_up(&self, source: &str, version: Version) -> Result<(), Error> {
-        self.inner.stages.collector.wait_for_version(source, version).await?;
-        self.inner.stages.indexer.caught_up().await
+    /// Returns the broker's id.
+    pub fn id(&self) -> &str {
+        &self.inner.author.id
     }
 
-    /// Makes one source (without a name, every source) due now. Returns the number made due.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SourceUnknown`].
-    pub fn pull(&self, source: Option<&str>) -> Result<usize, Error> {
-        self.inner.stages.collector.request(source)
-    }
-
-    /// Confirms the expiry that waits for an administrator.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
-    pub async fn confirm(&self) -> Result<Swept, Error> {
-        self.inner.stages.catalog.sweep(1.0).await
-    }
-
-    /// Confirms that a source loses most of its objects or returns to an older epoch, and makes the
-    /// source due now. The confirmation lasts until a pull of the source succeeds.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SourceUnknown`].
-    pub fn confirm_source(&self, source: &str) -> Result<usize, Error> {
-        self.inner.stages.collector.confirm(source)
-    }
-
-    /// Releases objects of removed sources, heals damage, and rewrites the collection without
-    /// superseded changes.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written; the steps before the failing one stay done.
-    pub async fn compact(&self) -> Result<Compacted, Error> {
-        let Stages { collector, catalog, .. } = &self.inner.stages;
-        catalog.compact(&|source| drop(collector.request(Some(source)))).await
-    }
-
-    /// Compares every file of the full-text index with its checksum and returns the names of
-    /// damaged files. If there are any, the index is built anew; until then it answers from the old
-    /// files.
-    ///
-    /// # Errors
-    ///
-    /// The files cannot be read.
-    pub async fn verify(&self) -> Result<Vec<String>, Error> {
-        let engine = self.inner.engine.clone();
-        let damaged = blocking("verification", move || engine.verify()).await?;
-        Ok(damaged.iter().map(|path| path.display().to_string()).collect())
+    /// Returns the collection.
+    pub fn collection(&self) -> &Collection {
+        &self.inner.collection
     }
 
     /// Returns the collection's version.
@@ -482,18 +427,6 @@ impl Handle {
     pub(crate) fn config(&self) -> MutexGuard<'_, Config> {
         self.inner.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the names of the changed settings that are read only at the start.
-fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
-    let differs = [
-        ("name", old.name != new.name),
-        ("templates", old.templates != new.templates),
-        ("object_cache", old.object_cache != new.object_cache),
-        ("push", old.push != new.push),
-    ];
-    let own = differs.into_iter().filter_map(|(name, differs)| differs.then_some(name));
-    own.chain(old.daemon.differences(&new.daemon)).collect()
 }
 
 #[cfg(test)]

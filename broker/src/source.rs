@@ -97,6 +97,8 @@ pub struct Source {
     /// URL below which `feed` and `snapshot/…` are; for a repository, its base URL; for a replica,
     /// its directory as a `file` URL.
     pub url: Url,
+    /// Where the same log is served as well, under the same versions: any of them is pulled with the same cursor.
+    pub replicas: Vec<Url>,
     /// Whether to keep a long poll open, so that a change is found at once.
     pub follow: bool,
     /// Whether to subscribe at the source's hub, so that a change is found within the shortest
@@ -147,6 +149,7 @@ impl Source {
             name: name.into(),
             kind: Kind::Gatherer,
             url,
+            replicas: Vec::new(),
             follow: false,
             push: false,
             allow_private: true,

@@ -222,6 +222,17 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// Renders a duration in the largest unit of which it has at least two.
+pub fn ago(secs: u64) -> String {
+    let (count, unit) = match secs {
+        0..120 => (secs, "s"),
+        120..7_200 => (secs / 60, "min"),
+        7_200..172_800 => (secs / 3_600, "h"),
+        _ => (secs / 86_400, "days"),
+    };
+    format!("{} {unit}", grouped(count))
+}
+
 /// Writes a whole number with its digits in groups of three: `12,345`.
 pub fn grouped(number: u64) -> String {
     group(&number.to_string())

@@ -26,6 +26,7 @@ use super::deadline::Deadline;
 use super::forms::Forms;
 use super::rank;
 use super::schema::{Fields, Text};
+use crate::answer::Statistics;
 use pattern::{Pattern, PatternQuery};
 
 /// Maximum number of words that a prefix after other words (`foo-ba*`) matches.
@@ -37,6 +38,10 @@ pub(super) struct Compiler<'a> {
     deadline: Deadline,
     /// The plain words that are looked for in the usual places.
     words: Vec<Forms>,
+    /// The plain words in one place alone.
+    placed: Vec<Forms>,
+    /// By which words are scored; `None`: by what this index has.
+    statistics: Option<Arc<Statistics>>,
 }
 
 type Clauses = Vec<(Occur, Box<dyn Engine>)>;
@@ -79,7 +84,17 @@ impl WordPlace {
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(fields: &'a Fields, deadline: Deadline) -> Self {
-        Self { fields, deadline, words: Vec::new() }
+        Self { fields, deadline, words: Vec::new(), placed: Vec::new(), statistics: None }
+    }
+
+    /// Returns the same compiler, whose queries score words by statistics of several indexes.
+    pub(super) fn scored_by(self, statistics: Option<Arc<Statistics>>) -> Self {
+        Self { statistics, ..self }
+    }
+
+    /// Returns all plain words of the queries made so far.
+    pub(super) fn counted(self) -> Vec<Forms> {
+        [self.words, self.placed].concat()
     }
 
     /// Makes the engine's query.
@@ -182,7 +197,7 @@ impl<'a> Compiler<'a> {
     fn usual_word(&mut self, word: &str) -> Box<dyn Engine> {
         let mut fields: Vec<Text> = TextField::OF_A_WORD.map(|it| self.fields.text(it)).into();
         fields.push(self.fields.name);
-        let forms = Forms::new(self.fields, fields, word);
+        let forms = Forms::new(self.fields, fields, word).scored_by(self.statistics.clone());
         self.words.push(forms.clone());
         self.deadline.hold(Box::new(forms))
     }
@@ -204,13 +219,14 @@ impl<'a> Compiler<'a> {
         places: &[WordPlace],
         value: &Value,
     ) -> Result<Option<Box<dyn Engine>>, String> {
-        let held = |query| self.deadline.hold(query);
+        let deadline = self.deadline;
+        let held = |query| deadline.hold(query);
         let queries: Vec<Box<dyn Engine>> = match value {
             Value::Word(text) => {
                 let exact = split(text);
                 match &exact[..] {
                     [] => return Ok(None),
-                    [word] => plain(self.fields, places, word).into_iter().map(held).collect(),
+                    [word] => self.plain(places, word),
                     several => each(places, |place| held(phrase(place, several))),
                 }
             }
@@ -233,10 +249,31 @@ impl<'a> Compiler<'a> {
                 }
                 each(places, |place| held(fuzzy(place, &exact, *edits)))
             }
-            Value::Regex(pattern) => regexes(places, &words::pattern(pattern), self.deadline)?,
+            Value::Regex(pattern) => regexes(places, &words::pattern(pattern), deadline)?,
             Value::Range(..) | Value::Present => return Ok(Some(Box::new(EmptyQuery))),
         };
         Ok(any(queries))
+    }
+
+    /// Returns the queries for one plain word; in inflected fields, for all forms of the word.
+    fn plain(&mut self, places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
+        let mut queries: Vec<Box<dyn Engine>> = Vec::new();
+        let mut fields = Vec::new();
+        for place in places {
+            match place {
+                WordPlace::Text(text) => fields.push(*text),
+                WordPlace::Attribute(_) => {
+                    let term = TermQuery::new(place.term(word), IndexRecordOption::WithFreqs);
+                    queries.push(Box::new(term));
+                }
+            }
+        }
+        if !fields.is_empty() {
+            let forms = Forms::new(self.fields, fields, word).scored_by(self.statistics.clone());
+            self.placed.push(forms.clone());
+            queries.push(Box::new(forms));
+        }
+        queries.into_iter().map(|it| self.deadline.hold(it)).collect()
     }
 }
 
@@ -246,25 +283,6 @@ fn each(
     query: impl Fn(&WordPlace) -> Box<dyn Engine>,
 ) -> Vec<Box<dyn Engine>> {
     places.iter().map(|place| weigh_by(query(place), place.weight())).collect()
-}
-
-/// Returns the queries for one plain word; in inflected fields, for all forms of the word.
-fn plain(all: &Fields, places: &[WordPlace], word: &str) -> Vec<Box<dyn Engine>> {
-    let mut queries: Vec<Box<dyn Engine>> = Vec::new();
-    let mut fields = Vec::new();
-    for place in places {
-        match place {
-            WordPlace::Text(text) => fields.push(*text),
-            WordPlace::Attribute(_) => {
-                queries
-                    .push(Box::new(TermQuery::new(place.term(word), IndexRecordOption::WithFreqs)));
-            }
-        }
-    }
-    if !fields.is_empty() {
-        queries.push(Box::new(Forms::new(all, fields, word)));
-    }
-    queries
 }
 
 /// Returns the query for exact words that follow each other; `words` must not be empty.

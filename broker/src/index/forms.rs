@@ -21,12 +21,13 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Weight};
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::{Field, IndexRecordOption, Schema};
 use tantivy::{DocId, DocSet as _, Score, Searcher, SegmentReader};
 
 use super::inflection::Inflected;
 use super::rank::Bm25f;
 use super::schema::{Fields, Text};
+use crate::answer::Statistics;
 use others::{KeyFields, Only};
 use word_scorer::{FieldLengths, FormList, WordScorer};
 
@@ -52,6 +53,8 @@ pub(super) struct Forms {
     word: Arc<query::forms::Forms>,
     inflected: Arc<Inflected>,
     found: Arc<OnceLock<Found>>,
+    /// By which it is scored; `None`: by what this index has.
+    statistics: Option<Arc<Statistics>>,
 }
 
 /// The forms of a word in an index.
@@ -81,7 +84,29 @@ impl Forms {
         let keys = KeyFields { languages: all.languages, forms: all.forms };
         let word = Arc::new(query::forms::Forms::new(word));
         let inflected = Arc::new(Inflected::new(word.english()));
-        Self { fields, keys, word, inflected, found: Arc::default() }
+        Self { fields, keys, word, inflected, found: Arc::default(), statistics: None }
+    }
+
+    /// Returns the same query, scored by statistics of several indexes.
+    pub(super) fn scored_by(self, statistics: Option<Arc<Statistics>>) -> Self {
+        Self { statistics, ..self }
+    }
+
+    pub(super) fn fields(&self) -> &[Text] {
+        &self.fields
+    }
+
+    /// Returns by what it is called in statistics.
+    pub(super) fn key(&self, schema: &Schema) -> String {
+        match &self.fields[..] {
+            [field] => format!("{}:{}", schema.get_field_name(field.field), self.word.word()),
+            _ => self.word.word().to_owned(),
+        }
+    }
+
+    /// Returns how many objects have the word, in the form and field that most have.
+    pub(super) fn objects(&self, searcher: &Searcher) -> tantivy::Result<u64> {
+        Ok(self.found(searcher)?.most)
     }
 
     /// Returns the English forms that occur in a field of a segment, in the order of their bytes.
@@ -221,11 +246,23 @@ impl Query for Forms {
         let EnableScoring::Enabled { searcher, statistics_provider } = scoring else {
             return Ok(Box::new(FormsWeight { forms: self.clone(), measure: None }));
         };
-        let most = self.found(searcher)?.most;
-        let all = statistics_provider.total_num_docs()?;
+        let schema = searcher.schema();
+        let of_all = self.statistics.as_ref();
+        let most = match of_all.and_then(|it| it.words.get(&self.key(schema))) {
+            Some(most) => *most,
+            None => self.found(searcher)?.most,
+        };
+        let all = match of_all {
+            Some(of_all) => of_all.documents.max(most),
+            None => statistics_provider.total_num_docs()?,
+        };
         let mut weights = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
-            let words = statistics_provider.total_num_tokens(field.field)?;
+            let name = schema.get_field_name(field.field);
+            let words = match of_all.and_then(|it| it.lengths.get(name)) {
+                Some(words) => *words,
+                None => statistics_provider.total_num_tokens(field.field)?,
+            };
             #[expect(clippy::cast_precision_loss, reason = "a mean")]
             let mean = if all == 0 { 0.0 } else { words as Score / all as Score };
             weights.push(weights_of(*field, mean));

@@ -9,19 +9,28 @@
 //! | `limit` | hits in one answer, 0 to [`HITS_MAX`]; a page shows at most [`PAGE_HITS_MAX`] | 10 |
 //! | `offset` | hits skipped before the first; `offset + limit` is at most [`DEPTH_MAX`] | 0 |
 //! | `sort` | `relevance`, `newest`, `oldest`, `updated`, `title`, `size`, `url` | `relevance` |
-//! | `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
+//! | `view`, `type`, `host`, `gatherer`, `year` | a facet's value; may be repeated | all |
 //! | `duplicates` | `true`: objects with the same content are hits of their own | `false` |
 //! | `facets`, `snippets` | `false`: the answer has none, and comes sooner | `true` |
 //! | `explain` | `true`: each hit says why it stands where it stands | `false` |
+//! | `scope` | `here`, or `everywhere`: other brokers are asked, too | `here` |
+//! | `ask` | of a search everywhere: how many brokers are asked, 1 to [`ASK_MAX`] | that of the settings |
+//! | `hops` | of a search everywhere: how often those that are asked ask others in turn, 0 to [`HOPS_MAX`] | 0 |
+//! | `search` | between brokers: by what a search everywhere is known again | none |
+//! | `statistics` | between brokers: [`Statistics`] as JSON, by which words are scored | those of the index |
 //!
 //! Sans-I/O.
+
+use std::sync::Arc;
 
 use query::Query;
 use url::form_urlencoded;
 
 use crate::answer::{
-    DEPTH_MAX, Facet, Filter, HITS_DEFAULT, HITS_MAX, Matching, SearchRequest, Sort,
+    DEPTH_MAX, Facet, Filter, HITS_DEFAULT, HITS_MAX, Matching, SearchRequest, Sort, Statistics,
 };
+
+use crate::route::settings::ASK_MAX;
 
 /// Maximum number of hits on one page.
 pub const PAGE_HITS_MAX: usize = 100;
@@ -30,7 +39,13 @@ pub const FILTERS_MAX: usize = 32;
 /// Maximum length of the OID or URL after `like=`, in bytes.
 pub const LIKE_BYTES_MAX: usize = 8 << 10;
 
-const NAMES: [&str; 15] = [
+/// Highest number of hops.
+pub const HOPS_MAX: usize = 3;
+/// Longest value of `search` and of `statistics`, in bytes.
+const SEARCH_BYTES_MAX: usize = 64;
+const STATISTICS_BYTES_MAX: usize = 16 << 10;
+
+const NAMES: [&str; 21] = [
     "q",
     "like",
     "match",
@@ -42,6 +57,12 @@ const NAMES: [&str; 15] = [
     "facets",
     "snippets",
     "explain",
+    "scope",
+    "ask",
+    "hops",
+    "search",
+    "statistics",
+    "view",
     "type",
     "host",
     "gatherer",
@@ -75,6 +96,39 @@ pub struct Parameters {
     pub snippets: bool,
     /// Whether each hit says why it stands where it stands.
     pub explain: bool,
+    /// Who is asked.
+    pub scope: Scope,
+    /// How many brokers are asked; `None`: as the settings say.
+    pub ask: Option<usize>,
+    /// How often those that are asked ask others in turn.
+    pub hops: usize,
+    /// By what a search everywhere is known again.
+    pub search: Option<String>,
+    /// By which words are scored.
+    pub statistics: Option<Arc<Statistics>>,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// This broker.
+    #[default]
+    Here,
+    /// All brokers that are worth asking.
+    Everywhere,
+}
+
+impl Scope {
+    /// All of them, the default first.
+    pub const ALL: [Self; 2] = [Self::Here, Self::Everywhere];
+
+    /// Returns its name in a URL: `scope=NAME`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Here => "here",
+            Self::Everywhere => "everywhere",
+        }
+    }
 }
 
 impl Default for Parameters {
@@ -92,6 +146,11 @@ impl Default for Parameters {
             facets: true,
             snippets: true,
             explain: false,
+            scope: Scope::Here,
+            ask: None,
+            hops: 0,
+            search: None,
+            statistics: None,
         }
     }
 }
@@ -138,7 +197,10 @@ impl Parameters {
             match (&*name, facet) {
                 (_, Some(facet)) => asked.add_filter(facet, &value)?,
                 ("q", _) => asked.text = Some(value.into_owned()),
-                ("like", _) => asked.like = Some(object(&value)?).filter(|it| !it.is_empty()),
+                ("like", _) => {
+                    let like = short(&name, &value, LIKE_BYTES_MAX)?;
+                    asked.like = Some(like).filter(|it| !it.is_empty());
+                }
                 ("limit", _) => asked.limit = number(&name, &value, HITS_MAX)?,
                 ("offset", _) => asked.offset = number(&name, &value, DEPTH_MAX)?,
                 ("match", _) => {
@@ -158,6 +220,25 @@ impl Parameters {
                 ("facets", _) => asked.facets = switch(&name, &value)?,
                 ("snippets", _) => asked.snippets = switch(&name, &value)?,
                 ("explain", _) => asked.explain = switch(&name, &value)?,
+                ("scope", _) => {
+                    let found = Scope::ALL.into_iter().find(|it| it.name() == value);
+                    asked.scope = found.ok_or_else(|| {
+                        unlisted("scope", "scope", &value, &Scope::ALL.map(Scope::name))
+                    })?;
+                }
+                ("ask", _) => asked.ask = Some(number(&name, &value, ASK_MAX)?.max(1)),
+                ("hops", _) => asked.hops = number(&name, &value, HOPS_MAX)?,
+                ("search", _) => asked.search = Some(short(&name, &value, SEARCH_BYTES_MAX)?),
+                ("statistics", _) => {
+                    let text = short(&name, &value, STATISTICS_BYTES_MAX)?;
+                    let read = serde_json::from_str(&text).map_err(|error| {
+                        BadParameter::new(
+                            &name,
+                            format!("statistics are no JSON as they are: {error}"),
+                        )
+                    })?;
+                    asked.statistics = Some(Arc::new(read));
+                }
                 _ if unknown == Unknown::Refused => return Err(unknown_parameter(&name)),
                 _ => continue,
             }
@@ -196,6 +277,7 @@ impl Parameters {
         request.facets = self.facets;
         request.snippets = self.snippets;
         request.explain = self.explain;
+        request.statistics.clone_from(&self.statistics);
         request
     }
 
@@ -225,6 +307,25 @@ impl Parameters {
         all.extend(on.filter(|(_, is_on)| *is_on).map(|(name, _)| (name, "true".to_owned())));
         let off = [("facets", self.facets), ("snippets", self.snippets)].into_iter();
         all.extend(off.filter(|(_, is_on)| !is_on).map(|(name, _)| (name, "false".to_owned())));
+        if self.scope != Scope::Here {
+            all.push(("scope", self.scope.name().to_owned()));
+        }
+        all.extend(self.ask.map(|it| ("ask", it.to_string())));
+        if self.hops != 0 {
+            all.push(("hops", self.hops.to_string()));
+        }
+        all
+    }
+
+    /// Returns all parameters that differ from the defaults, with those between brokers.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let mut all = self.parameters();
+        if self.offset != 0 {
+            all.push(("offset", self.offset.to_string()));
+        }
+        all.extend(self.search.clone().map(|it| ("search", it)));
+        let statistics = self.statistics.as_deref().map(serde_json::to_string);
+        all.extend(statistics.and_then(Result::ok).map(|it| ("statistics", it)));
         all
     }
 
@@ -271,13 +372,14 @@ impl Parameters {
     }
 
     /// Returns the same request with `filter` added or, if the request has it already, removed;
-    /// starting at the first hit.
+    /// starting at the first hit. A view takes the place of another one.
     #[must_use]
     pub fn toggled(&self, filter: &Filter) -> Self {
         let mut asked = self.at(0);
         if asked.filters.contains(filter) {
             asked.filters.retain(|it| it != filter);
         } else {
+            asked.filters.retain(|it| it.facet != Facet::View || filter.facet != Facet::View);
             asked.filters.push(filter.clone());
         }
         asked
@@ -290,10 +392,9 @@ fn number(name: &str, value: &str, max: usize) -> Result<usize, BadParameter> {
     })
 }
 
-fn object(value: &str) -> Result<String, BadParameter> {
-    if LIKE_BYTES_MAX < value.len() {
-        let message = format!("like is longer than {LIKE_BYTES_MAX} bytes");
-        return Err(BadParameter::new("like", message));
+fn short(name: &str, value: &str, bytes_max: usize) -> Result<String, BadParameter> {
+    if bytes_max < value.len() {
+        return Err(BadParameter::new(name, format!("{name} is longer than {bytes_max} bytes")));
     }
     Ok(value.to_owned())
 }
@@ -359,11 +460,17 @@ mod tests {
             facets: false,
             snippets: false,
             explain: true,
+            scope: Scope::Everywhere,
+            ask: Some(7),
+            hops: 2,
+            search: None,
+            statistics: None,
             text: Some(String::new()),
         };
         check(
             "q=&type=HTML&year=2024&type=PDF&type=HTML&host=&match=any&feedback=1&sort=date&limit=5\
-             &offset=20&like=0a:http://h/&duplicates=1&facets=false&snippets=0&explain=true",
+             &offset=20&like=0a:http://h/&duplicates=1&facets=false&snippets=0&explain=true\
+             &scope=everywhere&ask=7&hops=2",
             &asked,
         );
     }
@@ -396,6 +503,10 @@ mod tests {
         let filter = Filter { facet: Facet::Host, value: "a b".to_owned() };
         assert_eq!(asked.toggled(&filter).address(), "?q=x&type=A&host=a+b");
         assert_eq!(asked.toggled(&asked.filters[0]).address(), "?q=x");
+        let view = |name: &str| Filter { facet: Facet::View, value: name.to_owned() };
+        let within = asked.toggled(&view("a")).toggled(&view("b"));
+        assert_eq!(within.address(), "?q=x&type=A&view=b");
+        assert_eq!(within.toggled(&view("b")).address(), "?q=x&type=A");
         assert_eq!(asked.unfiltered().address(), "?q=x");
         assert_eq!(asked.at(20).address(), "?q=x&type=A&offset=20");
         assert_eq!(asked.asking("y").address(), "?q=y&type=A");

@@ -5,11 +5,13 @@
 
 use jiff::Timestamp;
 use query::record::oid_parse;
-use query::{Leaf, Node, Query, QueryError, Value};
+use query::{Query, QueryError, Value};
 use serde::Serialize;
 use url::form_urlencoded;
 use web::foreign::harmless;
 
+use super::advice::{Advice, advice};
+use super::asked::{AskedShown, BrokerShown};
 use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
@@ -35,6 +37,8 @@ pub(crate) struct SearchPage {
     pub(crate) activity: Option<String>,
     /// The URL to which to post a file that is to be opened; `None` unless the browser may.
     pub(crate) open: Option<String>,
+    /// Whether other brokers are asked, too; `None`: there are none.
+    pub(crate) everywhere: Option<bool>,
     pub(crate) home: Home,
     pub(crate) wrong: Option<Mistake>,
     pub(crate) found: Option<Results>,
@@ -117,6 +121,10 @@ pub(crate) struct Results {
     advice: Vec<Advice>,
     /// How many objects are here with only the beginning of their text, if the query has a phrase.
     parts: u64,
+    /// Who was asked, if others were.
+    asked: Vec<AskedShown>,
+    /// How many brokers are known, if others were asked.
+    known: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -141,6 +149,8 @@ struct HitShown {
     /// Whether all duplicates have its own URL, and other gatherers.
     is_one_place: bool,
     duplicates: Vec<DuplicateShown>,
+    /// The broker that has it, if that is another one.
+    broker: Option<BrokerShown>,
 }
 
 /// A part of a text, with or without a mark.
@@ -206,14 +216,6 @@ struct Suggestion {
     is_shown: bool,
 }
 
-/// Advice that is shown when there are no hits.
-#[derive(Debug, Serialize)]
-struct Advice {
-    text: &'static str,
-    label: String,
-    address: Option<String>,
-}
-
 impl Results {
     pub(crate) fn new(asked: &Parameters, request: &SearchRequest, answer: &Answer) -> Self {
         let query = &request.query;
@@ -229,6 +231,8 @@ impl Results {
         let some = answer.total_all + 1;
         let is_best = request.matching == Matching::Best;
         let text = asked.text.as_deref().unwrap_or_default();
+        let everywhere = answer.everywhere.as_ref();
+        let here = everywhere.map_or("", |it| &*it.by);
         Self {
             total: answer.total,
             total_all: answer.total_all,
@@ -243,9 +247,9 @@ impl Results {
             took: took(answer.took_us),
             first,
             last,
-            hits: answer.hits.iter().map(|it| HitShown::new(it, asked)).collect(),
-            facets: facets(asked, answer),
-            chips: chips(asked),
+            hits: answer.hits.iter().map(|it| HitShown::new(it, asked, here)).collect(),
+            facets: facets(asked, request, answer),
+            chips: chips(asked, request),
             keep,
             sorts: Sort::ALL.map(|sort| shown_sort(sort, asked.sort)).into(),
             pages: pages(asked, reachable),
@@ -257,12 +261,18 @@ impl Results {
             api: asked.address(),
             advice: advice(asked, query),
             parts: if has_phrase(query) { answer.parts } else { 0 },
+            asked: everywhere
+                .map(|it| it.asked.iter().map(AskedShown::new).collect())
+                .unwrap_or_default(),
+            known: everywhere.map_or(0, |it| it.known),
         }
     }
 }
 
 impl HitShown {
-    fn new(hit: &Hit, asked: &Parameters) -> Self {
+    /// Describes a hit; `here` is the id of this broker, if others were asked.
+    fn new(hit: &Hit, asked: &Parameters, here: &str) -> Self {
+        let broker = hit.broker.as_ref().filter(|it| it.id != here).and_then(BrokerShown::new);
         let place = DisplayUrl::of(&hit.url);
         let landing = hit.landing_page.as_deref().map(DisplayUrl::of);
         let open = place.openable().or_else(|| landing.as_ref()?.openable());
@@ -286,6 +296,7 @@ impl HitShown {
             date: hit.modified.and_then(date),
             gatherer: harmless(&hit.gatherer).into_owned(),
             snippet: snippet(&hit.snippet, &hit.description),
+            broker,
             older: of_url.clone().filter(|it| it.similar && it.modified < hit.modified).count(),
             is_one_place: of_url.count() == hit.duplicates.len(),
             duplicates: duplicates.collect(),
@@ -377,6 +388,7 @@ fn label(facet: Facet) -> &'static str {
         Facet::Host => "Host",
         Facet::Gatherer => "Gatherer",
         Facet::Year => "Year",
+        Facet::View => "View",
     }
 }
 
@@ -393,7 +405,14 @@ fn shown_sort(sort: Sort, chosen: Sort) -> SortShown {
     SortShown { name: sort.name(), label, chosen: sort == chosen }
 }
 
-fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
+/// Returns the value of a facet for people.
+fn shown_value(request: &SearchRequest, filter: &Filter) -> String {
+    let mut views = request.views.iter().filter(|_| filter.facet == Facet::View);
+    let title = views.find(|it| it.name == filter.value).map(|it| &it.title);
+    harmless(title.unwrap_or(&filter.value)).into_owned()
+}
+
+fn facets(asked: &Parameters, request: &SearchRequest, answer: &Answer) -> Vec<FacetShown> {
     let shown = Facet::ALL.into_iter().filter_map(|facet| {
         let counted = answer.facets.get(facet.name())?;
         let values = counted.iter().map(|(value, count)| {
@@ -401,7 +420,7 @@ fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
             FacetValue {
                 chosen: asked.filters.contains(&filter),
                 address: asked.toggled(&filter).address(),
-                value: harmless(&filter.value).into_owned(),
+                value: shown_value(request, &filter),
                 count: *count,
             }
         });
@@ -412,10 +431,10 @@ fn facets(asked: &Parameters, answer: &Answer) -> Vec<FacetShown> {
     shown.collect()
 }
 
-fn chips(asked: &Parameters) -> Vec<Chip> {
+fn chips(asked: &Parameters, request: &SearchRequest) -> Vec<Chip> {
     let chips = asked.filters.iter().map(|filter| Chip {
         facet: label(filter.facet),
-        value: harmless(&filter.value).into_owned(),
+        value: shown_value(request, filter),
         address: asked.toggled(filter).address(),
     });
     let like = asked.like.as_ref().map(|it| Chip {
@@ -453,53 +472,14 @@ fn pages(asked: &Parameters, reachable: usize) -> Vec<PageLink> {
     links
 }
 
-fn advice(asked: &Parameters, query: &Query) -> Vec<Advice> {
-    let mut all = Vec::new();
-    if !asked.filters.is_empty() {
-        let address = Some(asked.unfiltered().address());
-        let label = "search without filters".to_owned();
-        all.push(Advice { text: "The filters may leave too little:", label, address });
-    }
-    if let Some(word) = only_word(query) {
-        for (text, wider) in [
-            ("It may be spelled differently:", format!("{word}~1")),
-            ("It may be the beginning of a word:", format!("{word}*")),
-        ] {
-            let address = Some(asked.asking(wider.clone()).address());
-            all.push(Advice { text, label: wider, address });
-        }
-    }
-    let has_words = asked.text.as_deref().is_none_or(|it| query::plain(it) != Query::all());
-    let text = if has_words {
-        "Fewer or more general words find more; “How to ask” above shows what can be written."
-    } else {
-        "Only letters and digits can be searched, and signs of names like C++."
-    };
-    all.push(Advice { text, label: String::new(), address: None });
-    all
-}
-
 fn has_phrase(query: &Query) -> bool {
     let mut found = false;
     query.for_each_wanted(&mut |leaf| found |= matches!(leaf.value, Value::Phrase(_)));
     found
 }
 
-/// Returns the word of a query that consists of one wanted word.
-fn only_word(query: &Query) -> Option<&str> {
-    match &query.root {
-        // Other words would need quotes or escapes.
-        Node::Leaf(Leaf { field: None, value: Value::Word(word) }) => {
-            Some(word.as_str()).filter(|it| it.chars().all(char::is_alphanumeric))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use query::parse;
-
     use super::*;
     use crate::page::parameters::Unknown;
 
@@ -566,25 +546,6 @@ mod tests {
         check_snippet("", &[], "description");
         check_snippet("äö", &[(1, 2), (0, 99), (2, 4)], "ä[ö]");
         check_snippet("abc", &[(1, 2), (0, 1)], "a[b]c");
-    }
-
-    fn check_advice(query: &str, expected: &[&str]) {
-        let text = asked(query).text.unwrap();
-        let given = advice(&asked(query), &parse(&text).unwrap());
-        let labels: Vec<_> =
-            given.iter().filter(|it| it.address.is_some()).map(|it| it.label.as_str()).collect();
-        assert_eq!(labels, expected, "{query}");
-        assert!(given.iter().any(|it| it.address.is_none()));
-    }
-
-    #[test]
-    fn advice_without_hits_fits_the_query() {
-        check_advice("q=havrest", &["havrest~1", "havrest*"]);
-        check_advice("q=old+oak", &[]);
-        check_advice("q=old&type=PDF", &["search without filters", "old~1", "old*"]);
-        check_advice("q=title:old", &[]);
-        check_advice("q=%22old+oak%22", &[]);
-        check_advice("q=...", &[]);
     }
 
     #[test]

@@ -74,7 +74,16 @@ fn render(asked: &str, answer: Option<&Answer>, wrong: Option<Mistake>, home: Ho
     let found = answer.map(|it| Results::new(&asked, &request, it));
     let mut keep = asked.parameters();
     keep.retain(|(name, _)| *name != "q");
-    let page = SearchPage { q: text, keep, activity: None, open: None, home, wrong, found };
+    let page = SearchPage {
+        q: text,
+        keep,
+        activity: None,
+        open: None,
+        everywhere: None,
+        home,
+        wrong,
+        found,
+    };
     body_of(&pages().render("search.html", &page).unwrap().0)
 }
 
@@ -138,6 +147,7 @@ fn render_wrong(asked: &str, wrong: Mistake) -> String {
         keep: Vec::new(),
         activity: None,
         open: None,
+        everywhere: None,
         home: Home::default(),
         wrong: Some(wrong),
         found: None,
@@ -272,6 +282,7 @@ fn no_field_of_a_hit_can_run() {
         suggestion: Some(evil()),
         respelled: false,
         notice: Some(Notice { message: evil(), offset: 0, length: 9 }),
+        everywhere: None,
         activity: Some(evil()),
         took_us: 1,
         hits,

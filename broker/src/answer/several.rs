@@ -1,0 +1,111 @@
+//! Answers of several brokers: who was asked, and by what they have scored alike.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// How many objects have the words of a query, of one broker or of several together: by these words score alike
+/// everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Number of objects.
+    pub documents: u64,
+    /// Number of words in each field of them all, by the field's name.
+    pub lengths: BTreeMap<String, u64>,
+    /// Number of objects that have a word in any form: `WORD`, or `FIELD:WORD` in one field alone.
+    pub words: BTreeMap<String, u64>,
+}
+
+impl Statistics {
+    /// Adds those of another broker.
+    pub fn add(&mut self, more: &Self) {
+        self.documents = self.documents.saturating_add(more.documents);
+        for (into, from) in [(&mut self.lengths, &more.lengths), (&mut self.words, &more.words)] {
+            for (name, count) in from {
+                let sum = into.entry(name.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+    }
+
+    /// Returns them made to fit: of the words and fields of `own` alone, and no word in more objects than there are.
+    #[must_use]
+    pub fn within(mut self, own: &Self) -> Self {
+        self.documents = self.documents.min(OBJECTS_MAX);
+        self.words.retain(|word, _| own.words.contains_key(word));
+        self.lengths.retain(|field, _| own.lengths.contains_key(field));
+        self.words.values_mut().for_each(|it| *it = (*it).min(self.documents));
+        let longest = self.documents.saturating_mul(WORDS_MAX);
+        self.lengths.values_mut().for_each(|it| *it = (*it).min(longest));
+        self
+    }
+}
+
+/// Most objects that a broker is believed to have, and most words of one in a field.
+const OBJECTS_MAX: u64 = 100_000_000_000;
+const WORDS_MAX: u64 = 10_000_000;
+
+/// A broker, as answers name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FromBroker {
+    /// Its id; empty if it is not known.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+}
+
+/// Who was asked by a search everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Everywhere {
+    /// The id of the broker that asked them.
+    pub by: String,
+    /// The brokers that were asked, those that answered first before the others.
+    pub asked: Vec<AskedBroker>,
+    /// Number of brokers that are known.
+    pub known: u64,
+    /// Number of objects that they have, as far as their content summaries are known.
+    #[serde(default)]
+    pub objects: u64,
+    /// Number of requests to other brokers.
+    #[serde(default)]
+    pub messages: u64,
+    /// Number of bytes of their answers.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// A broker that was asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedBroker {
+    /// Which.
+    #[serde(flatten)]
+    pub broker: FromBroker,
+    /// What came of it.
+    pub state: AskedState,
+    /// Number of its matching objects.
+    pub total: u64,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What came of a broker that was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskedState {
+    /// It answered.
+    #[default]
+    Answered,
+    /// It did not answer in time.
+    Late,
+    /// It wants a token.
+    Closed,
+    /// It failed.
+    Failed,
+}

@@ -1,0 +1,20 @@
+//! Routing: searches of several brokers, and what they need to know of each other.
+//!
+//! Each broker makes a [`summary`] of what it has. A search everywhere asks the brokers whose summaries promise most
+//! ([`choose`]), and makes one answer of theirs.
+//!
+//! Source: TR §10 and §11.
+
+mod asking;
+pub(crate) mod bloom;
+pub mod choose;
+pub mod directory;
+pub(crate) mod everywhere;
+mod merge;
+mod paces;
+pub(crate) mod peers;
+pub mod settings;
+pub(crate) mod summarizer;
+pub mod summary;
+
+pub use everywhere::DEPTH_MAX;

@@ -1,0 +1,254 @@
+//! The peers: the brokers that a search everywhere may ask, as registries and the settings name them.
+//!
+//! Registries are followed by long polls: their feeds have the brokers and, as a part, all content summaries. Brokers
+//! that only the settings name are asked for their summaries themselves. What came is kept in a small collection of its own, so a
+//! restart knows it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use collection::pull::{FeedClient, PullLimits, Puller};
+use collection::{Collection, Options, Stamp};
+use daemon::Token;
+use daemon::announce::Registries;
+use exchange::servers::ServerKind;
+use net::client::{Client, Credentials};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use url::Url;
+
+use super::directory::Directory;
+use super::settings::Everywhere;
+use super::summary::{QUERY, Summary};
+use crate::answer::FromBroker;
+use crate::blocking::blocking;
+use crate::error::Error;
+
+/// Folder of the collection in the data directory.
+const FOLDER: &str = "peers";
+/// Longest time for which a feed holds back its answer.
+const WAIT: Duration = Duration::from_secs(50);
+/// Pause after a failure: the first one, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Pause after each answer, so that changes in quick succession are taken together.
+const PAUSE: Duration = Duration::from_millis(200);
+/// What is pulled of a registry besides content summaries.
+const BROKERS: &str = "type:Broker";
+/// Most that one of them may send: changes, and bytes.
+const LIMITS: PullLimits =
+    PullLimits { records_max: 200_000, bytes_max: 4 << 30, time_max: Duration::from_secs(600) };
+
+/// A broker that can be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) broker: FromBroker,
+    /// Its addresses: of replicas, of which any is asked.
+    pub(crate) urls: Vec<Url>,
+    pub(crate) token: Option<Token>,
+    pub(crate) summary: Option<Arc<Summary>>,
+}
+
+/// The peers. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers(Arc<Following>);
+
+#[derive(Debug)]
+struct Following {
+    client: Client,
+    settings: Everywhere,
+    registries: Registries,
+    own_id: String,
+    /// `None`: nobody is named.
+    collection: Option<Collection>,
+    directory: Mutex<Directory>,
+    known: watch::Sender<Arc<Vec<Peer>>>,
+}
+
+/// A feed that is followed.
+#[derive(Clone, Debug)]
+struct Feed {
+    name: String,
+    url: Url,
+    token: Option<Token>,
+    query: &'static str,
+}
+
+impl Peers {
+    /// Opens what is known of the peers. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used.
+    pub(crate) fn open(
+        data: &Path,
+        client: Client,
+        (settings, registries): (Everywhere, Registries),
+        own_id: &str,
+    ) -> Result<Self, Error> {
+        let is_alone = settings.peers.is_empty() && registries.urls.is_empty();
+        let open = || {
+            let options = Options { own_id: Some(own_id.to_owned()), ..Options::default() };
+            Collection::open(&data.join(FOLDER), options, Stamp(clock::now_ms())).map(|it| it.0)
+        };
+        let collection = if is_alone { None } else { Some(open()?) };
+        let this = Self(Arc::new(Following {
+            client,
+            settings,
+            registries,
+            own_id: own_id.to_owned(),
+            collection,
+            directory: Mutex::default(),
+            known: watch::Sender::default(),
+        }));
+        this.look()?;
+        Ok(this)
+    }
+
+    /// Returns the peers that are known.
+    pub(crate) fn known(&self) -> Arc<Vec<Peer>> {
+        self.0.known.borrow().clone()
+    }
+
+    pub(crate) fn settings(&self) -> &Everywhere {
+        &self.0.settings
+    }
+
+    /// Whether addresses in private networks may be asked.
+    pub(crate) fn allow_private(&self) -> bool {
+        // The settings name them; who is listed was vetted by the registry.
+        self.0.registries.allow_private.unwrap_or(true)
+    }
+
+    /// Returns whether there is anybody to ask.
+    pub(crate) fn are_named(&self) -> bool {
+        self.0.collection.is_some()
+    }
+
+    /// Follows all feeds until the shutdown starts.
+    pub(crate) async fn run(&self, shutdown: Shutdown) {
+        let mut running = JoinSet::new();
+        for feed in self.feeds() {
+            let (this, stop) = (self.clone(), shutdown.clone());
+            running.spawn(async move {
+                tokio::select! {
+                    () = stop.started() => {}
+                    () = this.follow(&feed) => {}
+                }
+            });
+        }
+        shutdown.started().await;
+        while running.join_next().await.is_some() {}
+        if let Some(collection) = self.0.collection.clone() {
+            let closed = blocking("closing", move || {
+                collection.close();
+                Ok::<_, Error>(())
+            });
+            let _closed = closed.await;
+        }
+    }
+
+    fn feeds(&self) -> Vec<Feed> {
+        let of_registry = |url: &Url| {
+            [BROKERS, QUERY].map(|query| {
+                let (name, url) = (format!("registry {url} {query}"), url.clone());
+                Feed { name, url, token: None, query }
+            })
+        };
+        let registries = self.0.registries.urls.iter().flat_map(of_registry);
+        let peers = self.0.settings.peers.iter().filter_map(|peer| {
+            let url = peer.urls.first()?.clone();
+            let (name, token) = (format!("peer {url}"), peer.token.clone());
+            Some(Feed { name, url, token, query: QUERY })
+        });
+        registries.chain(peers).collect()
+    }
+
+    async fn follow(&self, feed: &Feed) {
+        let Some(collection) = &self.0.collection else { return };
+        let token = feed.token.as_ref().map(|it| it.secret().to_owned());
+        let credentials = Credentials { token, ..Credentials::default() };
+        let client = FeedClient::new(self.0.client.clone(), feed.url.clone(), feed.name.as_str())
+            .credentials(credentials)
+            .allow_private(self.allow_private())
+            .consumer(self.0.own_id.as_str())
+            .part(Some(("q", feed.query.to_owned())));
+        // What a registry lists no more is asked no more, however much it is.
+        let puller = Puller::new(client, collection.clone(), LIMITS).confirmed(true);
+        let mut failures: u32 = 0;
+        loop {
+            match puller.pull(Some(WAIT)).await {
+                Ok(_) => failures = 0,
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
+                }
+            }
+            let this = self.clone();
+            if let Err(error) = blocking("peers", move || this.look()).await {
+                tracing::warn!(%error, "what brokers there are is not read");
+            }
+            let pause = match failures {
+                0 => PAUSE,
+                _ => (RETRY.0 * 2_u32.saturating_pow(failures - 1)).min(RETRY.1),
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Takes what has changed. Blocks.
+    fn look(&self) -> Result<(), Error> {
+        let mut directory = self.0.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_changed = match &self.0.collection {
+            Some(collection) => directory.follow(collection)?,
+            None => false,
+        };
+        if is_changed || self.known().is_empty() {
+            let peers = peers(&directory, &self.0.settings, &self.0.own_id);
+            self.0.known.send_replace(Arc::new(peers));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the brokers of the directory and of the settings, each once, but for ourselves.
+fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer> {
+    let mut by_url: BTreeMap<Url, Peer> = BTreeMap::new();
+    let summaries: BTreeMap<&str, &Arc<Summary>> =
+        directory.summaries().map(|it| (&*it.id, it)).collect();
+    for server in directory.servers().filter(|it| it.kind == ServerKind::Broker) {
+        let broker = FromBroker {
+            id: server.id.clone(),
+            name: server.name.clone(),
+            url: server.url.to_string(),
+        };
+        let summary = summaries.get(&*server.id).map(|it| Arc::clone(it));
+        let urls = vec![server.url.clone()];
+        by_url.insert(server.url.clone(), Peer { broker, urls, token: None, summary });
+    }
+    for named in &settings.peers {
+        let known = named.urls.iter().find_map(|it| by_url.remove(it));
+        let of_url = |it: &&Arc<Summary>| it.url.as_ref().is_some_and(|it| named.urls.contains(it));
+        let summary = known.as_ref().and_then(|it| it.summary.clone());
+        let summary = summary.or_else(|| summaries.values().copied().find(of_url).cloned());
+        let Some(url) = named.urls.first().cloned() else { continue };
+        let mut broker = known.map(|it| it.broker).unwrap_or_else(|| FromBroker {
+            id: summary.as_ref().map(|it| it.id.clone()).unwrap_or_default(),
+            name: summary.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
+            url: url.to_string(),
+        });
+        if let Some(name) = &named.name {
+            broker.name.clone_from(name);
+        }
+        if broker.name.is_empty() {
+            broker.name = url.host_str().unwrap_or_default().to_owned();
+        }
+        let (urls, token) = (named.urls.clone(), named.token.clone());
+        by_url.insert(url, Peer { broker, urls, token, summary });
+    }
+    by_url.into_values().filter(|it| it.broker.id != own_id).collect()
+}

@@ -1,0 +1,238 @@
+//! A content summary: what a broker's collection is like, as one record, by which others decide whether to ask it.
+//!
+//! It has the number of objects and of their words, the most telling words with how many objects have them and how often
+//! they occur, a filter of all other words, types, and some titles. Words stand for all their forms: they are stems.
+//! The record is in no search, list or count; a broker serves it as the part `type:Summary` of its feed.
+//!
+//! Source: L. Gravano et al., "STARTS", 1997 (content summaries); TR §11 (the index of rare words).
+//!
+//! Sans-I/O.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use collection::GATHERER_ID;
+use collection::feed::{FeedServer, Selection};
+use exchange::push::feed::Apart;
+use soif::Record;
+use url::Url;
+
+use super::bloom::Bloom;
+
+/// Template of the record.
+pub const TEMPLATE: &str = "SUMMARY";
+/// The value of its `Type`.
+pub const TYPE: &str = "Summary";
+/// Maximum number of words with their counts.
+pub(crate) const TERMS_MAX: usize = 1_000;
+/// Maximum number of titles, and of types.
+pub(crate) const SAMPLE_MAX: usize = 20;
+/// Highest score, in thousandths.
+pub(crate) const BEST_MAX: u64 = 1_000_000;
+/// Longest word, in bytes.
+const TERM_BYTES_MAX: usize = 64;
+/// Longest title, in characters.
+const TITLE_CHARS_MAX: usize = 150;
+
+/// How many objects have a word, how often it occurs in them all, and the score of the object that is best for it by
+/// statistics which are the same for all brokers, in thousandths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) objects: u64,
+    pub(crate) occurrences: u64,
+    pub(crate) best: u64,
+}
+
+/// What a collection is like.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Content {
+    /// Number of objects.
+    pub(crate) objects: u64,
+    /// Number of their words.
+    pub(crate) words: u64,
+    /// The most telling stems.
+    pub(crate) terms: HashMap<String, Counts>,
+    /// All other stems.
+    pub(crate) rare: Bloom,
+    /// Numbers of objects by type.
+    pub(crate) types: BTreeMap<String, u64>,
+    /// Some titles.
+    pub(crate) sample: Vec<String>,
+}
+
+/// The content summary of a broker.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Summary {
+    /// The broker's id.
+    pub(crate) id: String,
+    /// Its name for people.
+    pub(crate) name: String,
+    /// The address at which it is asked; `None`: it does not know its own.
+    pub(crate) url: Option<Url>,
+    pub(crate) content: Content,
+}
+
+/// Returns the object's URL of the summary of a broker.
+pub(crate) fn url_of(id: &str) -> String {
+    format!("urn:harvest:summary:{id}")
+}
+
+/// The query by which a feed is asked for content summaries.
+pub const QUERY: &str = "type:Summary";
+
+/// Returns the part of a feed that has the content summaries, which are all that `feed` serves.
+pub(crate) fn apart(feed: FeedServer) -> Apart {
+    let takes = Arc::new(|_: &Record| true);
+    let selection = Selection { name: "summaries-1".to_owned(), takes, among: None };
+    Apart { query: QUERY, feed, selection }
+}
+
+/// Returns whether a record is the content summary of the broker with this id.
+pub fn is_summary_of(record: &Record, id: &str) -> bool {
+    let is_own = record.text(GATHERER_ID).is_some_and(|it| it == id);
+    is_summary(record) && is_own && record.url == url_of(id)
+}
+
+/// Returns whether a record is a content summary.
+pub(crate) fn is_summary(record: &Record) -> bool {
+    record.template == TEMPLATE
+}
+
+impl Summary {
+    /// Returns the record, made at this time in Unix seconds.
+    pub(crate) fn to_record(&self, now: u64) -> Record {
+        let Content { objects, words, terms, rare, types, sample } = &self.content;
+        let mut record = Record::new(TEMPLATE, url_of(&self.id));
+        record.push(GATHERER_ID, &*self.id);
+        record.push("Type", TYPE);
+        record.push("Title", format!("What {} has", self.name));
+        record.push("Gatherer-Name", &*self.name);
+        if let Some(url) = &self.url {
+            record.push("Broker-URL", url.as_str());
+        }
+        record.push("Objects", objects.to_string());
+        record.push("Words", words.to_string());
+        let mut listed: Vec<(&String, &Counts)> = terms.iter().collect();
+        listed.sort_by(|a, b| b.1.objects.cmp(&a.1.objects).then_with(|| a.0.cmp(b.0)));
+        let mut lines = String::new();
+        for (term, counts) in listed.into_iter().take(TERMS_MAX) {
+            // Writing to a string never fails.
+            let Counts { objects, occurrences, best } = counts;
+            let _ = writeln!(lines, "{term} {objects} {occurrences} {best}");
+        }
+        record.push("Terms", lines.trim_end());
+        record.push("Rare-Terms", rare.bytes());
+        let types: Vec<String> =
+            types.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        record.push("Object-Types", types.join("\n"));
+        record.push("Sample", sample.join("\n"));
+        record.push("Update-Time", now.to_string());
+        record
+    }
+
+    /// Reads a record; `None`: it is none of a summary. What a broker says of itself is bounded, and made to fit: no word
+    /// is in more objects than there are.
+    pub(crate) fn read(record: &Record) -> Option<Self> {
+        if !is_summary(record) {
+            return None;
+        }
+        let text = |name| record.text(name).unwrap_or_default().into_owned();
+        let number = |name| record.number(name).unwrap_or_default();
+        let (objects, words) = (number("Objects"), number("Words"));
+        let mut terms = HashMap::new();
+        for line in text("Terms").lines().take(TERMS_MAX) {
+            let Some((term, counts)) = line.split_once(' ') else { continue };
+            let counts: Vec<u64> = counts.split(' ').map_while(|it| it.parse().ok()).collect();
+            if let [having, often, best] = counts[..]
+                && term.len() <= TERM_BYTES_MAX
+            {
+                let having = having.min(objects);
+                let occurrences = often.clamp(having, words.max(having));
+                let best = best.min(BEST_MAX);
+                terms.insert(term.to_owned(), Counts { objects: having, occurrences, best });
+            }
+        }
+        let counted = |line: &str| {
+            let (name, count) = line.rsplit_once(' ')?;
+            Some((name.to_owned(), count.parse().ok()?))
+        };
+        let types = text("Object-Types").lines().take(SAMPLE_MAX).filter_map(counted).collect();
+        let title = |it: &str| it.chars().take(TITLE_CHARS_MAX).collect();
+        let sample = text("Sample").lines().take(SAMPLE_MAX).map(title).collect();
+        let url = Url::parse(&text("Broker-URL")).ok();
+        Some(Self {
+            id: text(GATHERER_ID),
+            name: text("Gatherer-Name"),
+            url: url.filter(|it| matches!(it.scheme(), "http" | "https")),
+            content: Content {
+                objects,
+                words,
+                terms,
+                rare: Bloom::of_bytes(record.get("Rare-Terms").unwrap_or_default()),
+                types,
+                sample,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        let mut rare = Bloom::for_words(2);
+        rare.insert("glacier");
+        let counts = |objects, occurrences, best| Counts { objects, occurrences, best };
+        Summary {
+            id: "00000000000000aa".to_owned(),
+            name: "Geology".to_owned(),
+            url: Url::parse("http://h:8501/").ok(),
+            content: Content {
+                objects: 100,
+                words: 5_000,
+                terms: HashMap::from([
+                    ("rock".to_owned(), counts(60, 200, 10)),
+                    ("ice".to_owned(), counts(30, 40, 0)),
+                ]),
+                rare,
+                types: BTreeMap::from([("HTML".to_owned(), 90), ("PDF".to_owned(), 10)]),
+                sample: vec!["On rocks".to_owned(), "On ice".to_owned()],
+            },
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let made = summary();
+        let record = made.to_record(1_700_000_000);
+        assert_eq!(Summary::read(&record), Some(made));
+        // It goes over the wire unchanged, filter and all.
+        let mut bytes = Vec::new();
+        soif::write_record(&mut bytes, &record);
+        let mut reader = soif::Reader::new(soif::Mode::Strict, soif::Limits::default());
+        reader.feed(&bytes);
+        let Some(soif::Event::Record(read)) = reader.next_event().unwrap() else {
+            panic!("no record")
+        };
+        assert_eq!(read.to_record(), record);
+        assert!(Summary::read(&Record::new("FILE", "http://h/")).is_none());
+    }
+
+    #[test]
+    fn who_boasts_is_cut_down() {
+        let mut record = summary().to_record(1);
+        record.set("Terms", "rock 999999 1 1\nice 5 99999999 9999999\nx\ny a b c\nz 1 1");
+        record.set("Broker-URL", "javascript:alert(1)");
+        let read = Summary::read(&record).unwrap();
+        assert_eq!(read.url, None);
+        assert_eq!(read.content.terms["rock"], Counts { objects: 100, occurrences: 100, best: 1 });
+        let most = Counts { objects: 5, occurrences: 5_000, best: BEST_MAX };
+        assert_eq!(read.content.terms["ice"], most);
+        assert_eq!(read.content.terms.len(), 2);
+        let many: String = (0..5_000).map(|n| format!("w{n} 1 1 0\n")).collect();
+        record.set("Terms", many);
+        assert_eq!(Summary::read(&record).unwrap().content.terms.len(), TERMS_MAX);
+    }
+}
