@@ -38,6 +38,8 @@ enum Command {
     #[command(subcommand)]
     Replicator(commands::replicator::ReplicatorCommand),
     #[command(subcommand)]
+    Registry(commands::registry::RegistryCommand),
+    #[command(subcommand)]
     Collection(commands::collection::CollectionCommand),
     #[command(subcommand)]
     Soif(commands::soif::SoifCommand),
@@ -120,6 +122,10 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             // waking another one for each message would take more of the processor.
             runtime::on_one_thread(commands::replicator::run(command))?
         }
+        Command::Registry(command) => {
+            log(level(matches!(command, commands::registry::RegistryCommand::Run(_))))?;
+            block_on(commands::registry::run(command))
+        }
         Command::Collection(command) => {
             log(DefaultLevel::Warnings)?;
             block_on(commands::collection::run(command))
@@ -194,6 +200,9 @@ mod tests {
             "harvest gatherer run -c g.toml --log json",
             "harvest gatherer gather -c g.toml --json",
             "harvest gatherer confirm -c g.toml --root file:///a",
+            "harvest registry run -c r.toml",
+            "harvest registry list --registry http://h:8502/ --json",
+            "harvest registry approve -c r.toml 0011223344556677",
             "harvest broker check -c b.toml",
             "harvest broker status -c b.toml --json",
             "harvest broker pull -c b.toml name",

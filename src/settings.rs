@@ -75,6 +75,15 @@ pub(crate) fn accepted<T>(path: &Path, read: Result<T, Vec<Mistake>>) -> anyhow:
     read.map_err(|mistakes| Rejected { path: path.to_owned(), mistakes }.into())
 }
 
+/// Checks the files that a daemon's settings name, and says what may be meant otherwise.
+pub(crate) fn check_daemon(path: &Path, daemon: &daemon::Settings) -> anyhow::Result<()> {
+    daemon.check_files()?;
+    for warning in daemon.warnings() {
+        output::note(&format!("{}: {warning}", path.display()));
+    }
+    Ok(())
+}
+
 /// Resolves a path of a settings file relative to the file's folder.
 pub(crate) fn beside(file: &Path, path: &Path) -> PathBuf {
     // An absolute path replaces the folder.

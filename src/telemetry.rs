@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 const VARIABLE: &str = "HARVEST_LOG";
 
 /// Our crates: `-v` shows their events; events of others appear only from `-vvv` on.
-const OURS: [&str; 21] = [
+const OURS: [&str; 22] = [
     "soif",
     "oai",
     "query",
@@ -36,6 +36,7 @@ const OURS: [&str; 21] = [
     "broker",
     "replicator",
     "cache",
+    "registry",
     "harvest",
 ];
 

@@ -80,6 +80,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ),
     ("replicator", &["soif", "collection", "disk", "net", "settings", "watcher", "web", "daemon"]),
     ("cache", &["net", "settings", "disk", "web", "daemon"]),
+    ("registry", &["collection", "exchange", "broker", "net", "settings", "web", "daemon"]),
 ];
 
 /// Outside crates that any of ours may depend on. Any other outside crate is for one of ours only,

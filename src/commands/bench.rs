@@ -1,6 +1,7 @@
 //! `harvest bench`: how well a broker answers.
 
 mod measures;
+mod route;
 mod trec;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ const HITS_ASKED: usize = 100;
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Relevance(Relevance),
+    Route(route::Route),
 }
 
 /// Ask a broker many queries whose right objects are known, and measure its answers as TREC does.
@@ -104,7 +106,10 @@ struct Asked {
 
 /// Runs a measurement.
 pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
-    let BenchCommand::Relevance(args) = command;
+    let args = match command {
+        BenchCommand::Relevance(args) => args,
+        BenchCommand::Route(args) => return route::run(args).await,
+    };
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
     let broker = search::broker(args.broker.as_ref())?;

@@ -84,12 +84,7 @@ pub(crate) async fn run(command: BrokerCommand) -> anyhow::Result<ExitCode> {
     match command {
         BrokerCommand::Run(File { config }) => serve(&config).await,
         BrokerCommand::Check(file) => {
-            let code = file.check(|path| {
-                let config = load(path)?;
-                config.daemon.check_files()?;
-                let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
-                Ok(shown.try_for_each(ClientFiles::check)?)
-            })?;
+            let code = file.check(|path| check_files(path, &load(path)?))?;
             view::leavings(&file).await?;
             Ok(code)
         }
@@ -165,13 +160,24 @@ impl ConfirmAnswer {
 
 /// Reads the settings; relative paths in them start at the file's folder.
 fn load(path: &Path) -> anyhow::Result<Config> {
-    let mut config = settings::load(path, Config::parse)?;
+    Ok(resolved(settings::load(path, Config::parse)?, path))
+}
+
+/// Returns settings of a file whose relative paths start at the file's folder.
+pub(super) fn resolved(mut config: Config, path: &Path) -> Config {
     config.daemon.resolve(&settings::folder(path));
     for files in config.sources.iter_mut().filter_map(|it| it.certificate.as_mut()) {
         files.resolve(&settings::folder(path));
     }
     config.templates = config.templates.map(|templates| settings::beside(path, &templates));
-    Ok(config)
+    config
+}
+
+/// Checks the files that the settings name.
+pub(super) fn check_files(path: &Path, config: &Config) -> anyhow::Result<()> {
+    settings::check_daemon(path, &config.daemon)?;
+    let mut shown = config.sources.iter().filter_map(|it| it.certificate.as_ref());
+    Ok(shown.try_for_each(ClientFiles::check)?)
 }
 
 fn admin(file: &File) -> anyhow::Result<Admin> {
@@ -206,7 +212,7 @@ async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str
 }
 
 /// Writes the status for a person at `now_ms`.
-fn render(status: &Status, now_ms: u64) -> String {
+pub(super) fn render(status: &Status, now_ms: u64) -> String {
     let mut lines = vec![
         format!("{} ({}), harvest {}", status.name, status.id, status.software),
         format!("search at {}, administration at {}", public_url(status), status.admin_listen),

@@ -121,8 +121,7 @@ pub(crate) async fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
     match command {
         CacheCommand::Run(file) => Box::pin(serve(&file)).await,
         CacheCommand::Check(file) => {
-            load(Some(&file.config))?.daemon.check_files()?;
-            file.check(|_| Ok(()))
+            file.check(|path| settings::check_daemon(path, &load(Some(path))?.daemon))
         }
         CacheCommand::Status { file, json } => {
             let admin = admin(&file)?;

@@ -238,7 +238,7 @@ fn check(file: &File) -> anyhow::Result<ExitCode> {
     for (path, why) in unused_programs(&config.essence).context("the settings cannot be used")? {
         output::note(&format!("harvest: {} is not used: {why}", path.display()));
     }
-    config.daemon.check_files()?;
+    settings::check_daemon(&file.config, &config.daemon)?;
     if outcome.problems.is_empty() { file.check(|_| Ok(())) } else { Ok(ExitCode::FAILURE) }
 }
 

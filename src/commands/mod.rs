@@ -10,6 +10,7 @@ pub(crate) mod gatherer;
 pub(crate) mod oai;
 pub(crate) mod pages;
 pub(crate) mod push;
+pub(crate) mod registry;
 pub(crate) mod replicator;
 pub(crate) mod search;
 pub(crate) mod soif;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use broker::answer::{Answer, Hit, Matching, Notice, Reasons, Snippet};
+use broker::answer::{Answer, AskedState, Everywhere, Hit, Matching, Notice, Reasons, Snippet};
 use clap::builder::ArgPredicate;
 use http::StatusCode;
 use net::client::Request;
@@ -26,6 +26,7 @@ const BROKER: &str = "http://127.0.0.1:8501/";
 #[command(after_help = "Examples:
   harvest search solar panels
   harvest search 'title:budget AND type:PDF -draft' --limit 3
+  harvest search --everywhere 'glaciers of the Andes'
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
     /// Words, "phrases", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
@@ -56,6 +57,9 @@ pub(crate) struct Args {
     /// Say why each hit stands where it stands.
     #[arg(long)]
     explain: bool,
+    /// Ask other brokers, too: those that the broker's registry lists and that are worth asking.
+    #[arg(long)]
+    everywhere: bool,
     /// The broker to ask; default: the `harvest up` that runs for the current folder, else the only
     /// one that runs, else http://127.0.0.1:8501/.
     #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
@@ -126,7 +130,8 @@ fn address(args: &Args, broker: &Url) -> anyhow::Result<Url> {
     let facets = (!args.json).then_some(("facets", "false"));
     let like = args.like.as_deref().map(named);
     let like = like.as_deref().map(|it| ("like", it));
-    let more = explain.into_iter().chain(facets).chain(like);
+    let scope = args.everywhere.then_some(("scope", "everywhere"));
+    let more = explain.into_iter().chain(facets).chain(like).chain(scope);
     query_address(broker, &args.query(), args.limit, args.matching, more)
 }
 
@@ -211,7 +216,28 @@ fn render(answer: &Answer, style: Style) -> String {
         }
         render_hit(&mut text, rank, hit, style);
     }
+    if let Some(everywhere) = &answer.everywhere {
+        render_asked(&mut text, everywhere);
+    }
     text
+}
+
+/// Says who was asked, and what came of it.
+fn render_asked(text: &mut String, everywhere: &Everywhere) {
+    let known = output::counted(everywhere.known, "broker");
+    let _ = writeln!(text, "\nasked {} of {known}:", everywhere.asked.len());
+    for it in &everywhere.asked {
+        let outcome = match it.state {
+            AskedState::Answered => {
+                format!("{} in {} ms", output::counted(it.total, "object"), it.took_ms)
+            }
+            AskedState::Late => "did not answer in time".to_owned(),
+            AskedState::Closed => "wants a token".to_owned(),
+            AskedState::Failed => format!("failed: {}", it.problem.as_deref().unwrap_or_default()),
+        };
+        let (name, url) = (one_line(&it.broker.name), visible(&it.broker.url));
+        let _ = writeln!(text, "  {name} ({url}): {}", one_line(&outcome));
+    }
 }
 
 fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
@@ -225,6 +251,9 @@ fn render_hit(text: &mut String, rank: u64, hit: &Hit, style: Style) {
         style.faint(&harmless(&kind)),
         style.green(&place)
     );
+    if let Some(broker) = &hit.broker {
+        let _ = writeln!(text, "     at {}", style.faint(&one_line(&broker.name)));
+    }
     let excerpt = excerpt(&hit.snippet, style);
     if !excerpt.is_empty() {
         let place = hit.snippet.place.as_deref().map(|it| one_line(it) + ": ").unwrap_or_default();
@@ -297,6 +326,7 @@ mod tests {
             limit: 3,
             matching: None,
             explain: false,
+            everywhere: false,
             broker: None,
         }
     }

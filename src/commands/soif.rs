@@ -8,11 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Subcommand, ValueEnum};
+use exchange::servers;
 use serde::Deserialize as _;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use soif::{Event, Limits, Mode, Reader, Section, json};
+use soif::{Event, Limits, Mode, Reader, Record, Section, json};
 use web::foreign::harmless;
 
 use crate::output;
@@ -27,12 +28,19 @@ const SECTION: &str = "section";
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   gunzip -c segment.gz | harvest soif check
+  harvest soif check --schema servers.soif      what records of servers lack
   harvest soif print objects.soif | less
   harvest soif convert --to json objects.soif | jq .url")]
 pub(crate) enum SoifCommand {
     /// Name every problem of a stream with its byte, then count objects and problems; exit with 1
     /// if there are problems.
-    Check(Input),
+    Check {
+        #[command(flatten)]
+        input: Input,
+        /// Also name the attributes that records of servers have to have, or should have, and lack.
+        #[arg(long)]
+        schema: bool,
+    },
     /// Show a stream to a person.
     Print(Input),
     /// Turn SOIF into JSON, one object a line, or such JSON back into SOIF.
@@ -72,8 +80,17 @@ struct Tally {
 pub(crate) fn run(command: SoifCommand) -> anyhow::Result<ExitCode> {
     let mut out = BufWriter::with_capacity(PIECE_BYTES, io::stdout().lock());
     let tally = match &command {
-        SoifCommand::Check(input) => {
-            let tally = input.read_soif(input.open()?, |_| Ok(()))?;
+        SoifCommand::Check { input, schema } => {
+            let mut lacking = 0;
+            let mut tally = input.read_soif(input.open()?, |event| {
+                if let Event::Record(record) = event
+                    && *schema
+                {
+                    lacking += lacks(&input.name(), &record.to_record());
+                }
+                Ok(())
+            })?;
+            tally.problems += lacking;
             writeln!(out, "{} objects, {} problems", tally.objects, tally.problems)?;
             tally
         }
@@ -84,6 +101,18 @@ pub(crate) fn run(command: SoifCommand) -> anyhow::Result<ExitCode> {
     };
     out.flush()?;
     Ok(if tally.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Names what a record of a server lacks; returns the number of attributes that it has to have.
+fn lacks(file: &str, record: &Record) -> u64 {
+    let Some([mandatory, recommended]) = servers::lacking(record) else { return 0 };
+    let url = harmless(&record.url);
+    for (names, what) in [(&mandatory, "lacks"), (&recommended, "should have")] {
+        if !names.is_empty() {
+            output::note(&format!("{file}: {} {url} {what} {}", record.template, names.join(", ")));
+        }
+    }
+    mandatory.len() as u64
 }
 
 impl Input {
@@ -282,7 +311,7 @@ impl<W: Write> StreamWriter<'_, W> {
         self.flush()
     }
 
-    fn write(&mut self, record: &soif::Record) -> anyhow::Result<()> {
+    fn write(&mut self, record: &Record) -> anyhow::Result<()> {
         match self.to {
             StreamFormat::Soif => soif::write_record(&mut self.text, record),
             StreamFormat::Json => {

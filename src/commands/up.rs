@@ -11,6 +11,7 @@ mod reach;
 pub(crate) mod records;
 mod show;
 mod surroundings;
+mod taken;
 mod targets;
 
 use std::fs;
@@ -29,7 +30,6 @@ use formats::FullText;
 use gatherer::Opener;
 use gatherer::progress::Hold;
 use gatherer::spec::URLS_MAX;
-use gatherer::spec::{Protocol, Repository, Root, Web};
 use indicatif::MultiProgress;
 use net::clock;
 use net::shutdown::Shutdown;
@@ -97,6 +97,12 @@ pub(crate) struct Args {
     /// the next free one, for your user alone.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// A registry that is asked, before a site is gathered for the first time, whether somebody gathers it already.
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY")]
+    registry: Option<Url>,
+    /// Gather a site although somebody gathers it already.
+    #[arg(long)]
+    anyway: bool,
     /// Gather and index once, print a summary and stop.
     #[arg(long)]
     once: bool,
@@ -143,6 +149,9 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     };
     if args.problems {
         return problems::command(&targets, &data).await;
+    }
+    if let Some(registry) = args.registry.as_ref().filter(|_| !args.anyway) {
+        taken::ask(registry, &targets.urls, &data).await?;
     }
     // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
@@ -339,7 +348,7 @@ impl Up {
         config.wait_for_space = !once;
         config.worker = Some(worker::program());
         for (url, kind) in kinds::kinds(&targets.urls, args.kind, data).await? {
-            config.roots.push(root(url, kind, args)?);
+            config.roots.push(kinds::root(url, kind, args)?);
         }
         if let Some(host) = targets.urls.first().and_then(Url::host_str)
             && config.name.is_empty()
@@ -414,39 +423,6 @@ impl Up {
     }
 }
 
-/// Returns the root at an address; of a web site, says by which limits it is gathered.
-fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
-    if kind == Kind::Oai {
-        let base = exchange::source::base_url_of(url.as_str());
-        let base = base.with_context(|| {
-            format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
-        })?;
-        output::note(&format!(
-            "{url} is harvested as an OAI-PMH repository; --as web if it is none"
-        ));
-        return Ok(Root::Repository(Repository::new(base)));
-    }
-    let delay =
-        Duration::try_from_secs_f64(args.delay).context("--delay is a number of seconds")?;
-    let count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
-    let (urls_max, hosts_max) = (count(args.urls_max), count(args.hosts_max));
-    let web = Web { urls_max, hosts_max, delay, ..Web::new(url) };
-    let (what, other) = match web.protocol() {
-        Protocol::Web => ("a web site", "; --as oai if it is a repository"),
-        Protocol::Ftp => ("a folder of FTP", ""),
-        Protocol::Gopher => ("a Gopher hole", ""),
-        Protocol::News => ("a newsgroup", ""),
-    };
-    output::note(&format!(
-        "{} is gathered as {what}: at most {urls_max} objects (--urls-max), {} (--hosts-max), {} s between requests \
-         to a host (--delay; none at this machine's own){other}",
-        web.url,
-        output::counted(args.hosts_max, "host"),
-        args.delay,
-    ));
-    Ok(Root::Web(web))
-}
-
 /// Waits for [`FAILURES_MAX`] looks in a row at which the index had a problem; returns the problem.
 async fn failure(front: &Front) -> String {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
@@ -515,6 +491,8 @@ mod tests {
             urls_max: 250,
             hosts_max: 1,
             delay: 1.0,
+            registry: None,
+            anyway: false,
         }
     }
 

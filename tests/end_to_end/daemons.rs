@@ -2,6 +2,7 @@
 //! settings files, signals, status, administration.
 
 mod cascade;
+mod community;
 
 use std::fs;
 use std::net::TcpListener;

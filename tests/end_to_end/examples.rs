@@ -105,7 +105,9 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
 
     let folder = tempfile::tempdir().unwrap();
     let is_settings = |it: &Example| {
-        ["gatherer", "broker", "replicator", "cache"].iter().any(|daemon| it.is_of(daemon))
+        ["gatherer", "broker", "replicator", "cache", "registry"]
+            .iter()
+            .any(|daemon| it.is_of(daemon))
     };
     let (settings, named): (Vec<_>, Vec<_>) = all.iter().partition(|it| is_settings(it));
     let mut unread: BTreeSet<PathBuf> = BTreeSet::new();
@@ -130,8 +132,11 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
     let data = Path::new("a");
     let cache =
         |text: &str| cache::Config::parse(text, data).map(drop).map_err(|it| format!("{it:#?}"));
+    let registry = |text: &str| {
+        registry::config::Config::parse(text).map(drop).map_err(|it| format!("{it:#?}"))
+    };
     type Read<'a> = &'a dyn Fn(&str) -> Result<(), String>;
-    let daemons: [(&str, &str, &str, Read<'_>); 4] = [
+    let daemons: [(&str, &str, &str, Read<'_>); 5] = [
         ("gatherer", "name = 'a'\ndata = 'a'", "\n[[root]]\nurl = 'file:///srv'\n", &gatherer),
         ("broker", "name = 'a'\ndata = 'a'", "", &broker),
         (
@@ -141,6 +146,7 @@ fn every_example_of_settings_in_the_documentation_is_accepted() {
             &replicator,
         ),
         ("cache", "", "", &cache),
+        ("registry", "name = 'a'\ndata = 'a'", "", &registry),
     ];
     for it in settings {
         let of = daemons.iter().filter(|(daemon, ..)| it.is_of(daemon));

@@ -222,3 +222,9 @@ pub(crate) fn make(root: &Path, seed: u64) -> (String, String) {
     }
     (queries, judgments)
 }
+
+/// Returns the paths of the documents of each topic.
+pub(crate) fn paths(seed: u64) -> Vec<Vec<String>> {
+    let mut maker = Maker::new(seed);
+    (0..TOPICS.len()).map(|topic| maker.documents(topic).map(|it| it.0).into()).collect()
+}

@@ -23,6 +23,7 @@ use crate::harness::{Running, harvest, run_ok, write};
 #[path = "../end_to_end/harness.rs"]
 mod harness;
 mod made;
+mod route;
 
 /// Lowest measures with which a test passes.
 struct Floors {

@@ -4,14 +4,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use crawl::robots::{PRODUCT, Rules};
 use crawl::walls;
-use gatherer::spec::Protocol;
+use gatherer::spec::{Protocol, Repository, Root, Web};
 use net::client::{Client, Request, Settings, redirect};
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+use super::Args;
+use crate::output;
 
 /// Name of the file in the data folder.
 const FILE: &str = "addresses.json";
@@ -114,6 +118,39 @@ async fn front(client: &Client, url: Url) -> Option<(u16, Vec<u8>)> {
         }
     }
     Some((response.status.as_u16(), body))
+}
+
+/// Returns the root at an address; of a web site, says by which limits it is gathered.
+pub(super) fn root(url: Url, kind: Kind, args: &Args) -> anyhow::Result<Root> {
+    if kind == Kind::Oai {
+        let base = exchange::source::base_url_of(url.as_str());
+        let base = base.with_context(|| {
+            format!("{url} is no base URL of an OAI-PMH repository: leave out \"?\" and the rest")
+        })?;
+        output::note(&format!(
+            "{url} is harvested as an OAI-PMH repository; --as web if it is none"
+        ));
+        return Ok(Root::Repository(Repository::new(base)));
+    }
+    let delay =
+        Duration::try_from_secs_f64(args.delay).context("--delay is a number of seconds")?;
+    let count = |it: u64| usize::try_from(it).unwrap_or(usize::MAX);
+    let (urls_max, hosts_max) = (count(args.urls_max), count(args.hosts_max));
+    let web = Web { urls_max, hosts_max, delay, ..Web::new(url) };
+    let (what, other) = match web.protocol() {
+        Protocol::Web => ("a web site", "; --as oai if it is a repository"),
+        Protocol::Ftp => ("a folder of FTP", ""),
+        Protocol::Gopher => ("a Gopher hole", ""),
+        Protocol::News => ("a newsgroup", ""),
+    };
+    output::note(&format!(
+        "{} is gathered as {what}: at most {urls_max} objects (--urls-max), {} (--hosts-max), {} s between requests \
+         to a host (--delay; none at this machine's own){other}",
+        web.url,
+        output::counted(args.hosts_max, "host"),
+        args.delay,
+    ));
+    Ok(Root::Web(web))
 }
 
 #[cfg(test)]

@@ -1,0 +1,161 @@
+//! The registry's settings: `registry.toml`, read and checked.
+//!
+//! It has all settings of a broker, and how servers are listed:
+//!
+//! ```toml
+//! name = "Libraries of the mountains"
+//! listen = "0.0.0.0:8502"
+//! base_url = "https://registry.example/"
+//! data = "/var/lib/harvest/registry"
+//! approval = "none"
+//!
+//! [announcements]
+//! every = "5 min"
+//! ttl = "7 days"
+//! ```
+//!
+//! Sans-I/O.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use broker::config::Role;
+use net::guard::classify;
+use settings::{Mistake, Table};
+use url::Host;
+
+use crate::keeper::SOURCE;
+
+/// Default address of the public listener.
+pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8502);
+/// Default address of the administration listener.
+pub const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9502);
+/// The kind of the daemon.
+pub const KIND: &str = "registry";
+
+/// Times between two announcements that the settings accept.
+const EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3_600);
+/// Times for which servers stay listed that the settings accept.
+const TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(365 * 86_400);
+
+/// How servers are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announcements {
+    /// Time between two announcements of a server.
+    pub every: Duration,
+    /// Time for which a server stays listed without one.
+    pub ttl: Duration,
+    /// Whether an administrator has to approve each server.
+    pub approval: bool,
+    /// Whether servers in private networks, and on this machine, are listed.
+    pub allow_private: bool,
+}
+
+/// The settings of a registry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Those of the broker that it is.
+    pub broker: broker::config::Config,
+    /// How servers are listed.
+    pub announcements: Announcements,
+}
+
+impl Config {
+    /// Returns the default settings for a registry with this data folder.
+    pub fn new(name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
+        let mut broker = broker::config::Config::new(name, data);
+        (broker.daemon.listen, broker.daemon.admin_listen) = (LISTEN, ADMIN_LISTEN);
+        broker.role = Role { kind: KIND, own_source: Some(SOURCE) };
+        let announcements = Announcements {
+            every: Duration::from_secs(300),
+            ttl: Duration::from_secs(7 * 86_400),
+            approval: false,
+            allow_private: is_private(&broker.daemon),
+        };
+        Self { broker, announcements }
+    }
+
+    /// Reads a settings file. Relative paths stay as written; the caller resolves them against the file's folder.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in the file, in the order of its lines; show them all.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let (listeners, data) = ((LISTEN, ADMIN_LISTEN), "/var/lib/harvest/registry");
+        let (mut broker, mut announcements) =
+            broker::config::Config::parse_with(text, listeners, data, read)?;
+        broker.role = Role { kind: KIND, own_source: Some(SOURCE) };
+        if announcements.1 {
+            announcements.0.allow_private = is_private(&broker.daemon);
+        }
+        Ok(Self { broker, announcements: announcements.0 })
+    }
+}
+
+/// Reads how servers are listed, and whether `allow_private` is left to the registry's own address.
+fn read(root: &Table<'_>) -> (Announcements, bool) {
+    let default = Config::new("", "").announcements;
+    let approval = root.choice("approval", &["none", "admin"]) == Some("admin");
+    let table = root.table("announcements");
+    let every = table.duration_within("every", EVERY).unwrap_or(default.every);
+    let ttl = table.duration_within("ttl", TTL).unwrap_or(default.ttl);
+    if ttl < every {
+        let message = "a server would be gone before it announces again";
+        table.mistake("ttl", message, "a ttl longer than every");
+    }
+    if root.tables("source").iter().any(|it| it.string("name").as_deref() == Some(SOURCE)) {
+        let message = format!("{SOURCE:?} are those that announce themselves here");
+        root.mistake("source", message, "another name for that source");
+    }
+    let allow_private = table.boolean("allow_private", false);
+    (Announcements { every, ttl, approval, allow_private }, !table.has("allow_private"))
+}
+
+/// Returns whether the address of a registry is in a private network, as far as the settings tell.
+fn is_private(daemon: &daemon::Settings) -> bool {
+    let of = |it: IpAddr| classify(it).is_some();
+    match daemon.base_url.as_ref().and_then(url::Url::host) {
+        Some(Host::Ipv4(address)) => of(address.into()),
+        Some(Host::Ipv6(address)) => of(address.into()),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => !daemon.listen.ip().is_unspecified() && of(daemon.listen.ip()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read() {
+        let short = "name = 'n'\ndata = 'd'\n";
+        assert_eq!(Config::parse(short).unwrap(), Config::new("n", "d"));
+        let text = format!(
+            "{short}listen = '127.0.0.1:1'\napproval = 'admin'\n[announcements]\nevery = '1 min'\nttl = '1 h'\n"
+        );
+        let read = Config::parse(&text).unwrap();
+        let expected = Announcements {
+            every: Duration::from_secs(60),
+            ttl: Duration::from_secs(3_600),
+            approval: true,
+            allow_private: true,
+        };
+        assert_eq!(read.announcements, expected);
+        let closed = Config::parse(&format!("{text}allow_private = false\n")).unwrap();
+        assert!(!closed.announcements.allow_private);
+        let named = Config::parse(&format!("{short}base_url = 'https://r.example/'")).unwrap();
+        assert!(!named.announcements.allow_private);
+        for (wrong, part) in [
+            ("approval = 'all'", "\"none\", \"admin\""),
+            ("[announcements]\nevery = '1 h'\nttl = '1 min'", "before it announces again"),
+            ("[announcements]\noften = true", "often"),
+            ("[[source]]\nname = 'announced servers'\nurl = 'http://h/'", "another name"),
+        ] {
+            let said = Config::parse(&format!("{short}{wrong}")).unwrap_err();
+            let said = said.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            assert!(said.contains(part), "{wrong}: {said}");
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The keeper: it follows up announcements, keeps the leases, and writes the records of servers.
+
+mod asking;
+mod writing;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use broker::error::Error;
+use broker::route::directory::Directory;
+use collection::{Change, Collection};
+use daemon::announce::{Announcement, Goodbye, Reply, State};
+use daemon::describe::Description;
+use exchange::servers::{self, ServerKind};
+use http::StatusCode;
+use net::shutdown::Shutdown;
+use net::{client, clock, identity};
+use tokio::time::sleep;
+use url::Url;
+
+use crate::admission::{Admission, Objection};
+use crate::answer::{Listed, Overview, Refused};
+use crate::config::Announcements;
+use crate::leases::{Decision, Lease, Leases, Standing, Terms};
+use crate::proof::{self, Fault, Pin};
+use crate::refusals::Refusals;
+use crate::summaries::Summaries;
+use asking::Asking;
+pub use writing::SOURCE;
+
+/// Longest address, in bytes.
+const URL_BYTES_MAX: usize = 2_048;
+/// Time after which figures that have changed are written, in milliseconds.
+const FIGURES_MS: u64 = 3_600_000;
+/// Time between two looks for servers that are gone.
+const LOOK: Duration = Duration::from_secs(10);
+/// Time after which to come again where there is no room now, in seconds.
+const CROWDED_SECS: u64 = 10;
+
+/// The keeper. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Keeper(Arc<Keeping>);
+
+#[derive(Debug)]
+struct Keeping {
+    collection: Collection,
+    asking: Asking,
+    leases: Mutex<Leases>,
+    admission: Mutex<Admission>,
+    refusals: Mutex<Refusals>,
+    directory: Mutex<Directory>,
+    summaries: Summaries,
+    /// Locked while something is written: the writes of a server are in the order of its messages.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// Why an announcement is refused: its kind, and the reason for people.
+struct Refusal(&'static str, String);
+
+impl Keeper {
+    /// Returns the keeper of the servers in a registry's collection. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub fn open(
+        collection: Collection,
+        announcements: Announcements,
+        client: client::Settings,
+        summaries: Summaries,
+    ) -> Result<Self, Error> {
+        let known = writing::read(&collection)?;
+        let now_ms = clock::now_ms();
+        let Announcements { every, ttl, approval, allow_private } = announcements;
+        let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+        let terms = Terms { every_ms: ms(every), ttl_ms: ms(ttl), approval };
+        Ok(Self(Arc::new(Keeping {
+            collection,
+            asking: Asking::new(client, allow_private),
+            leases: Mutex::new(Leases::new(terms, known, now_ms)),
+            admission: Mutex::new(Admission::new(clock::monotonic())),
+            refusals: Mutex::default(),
+            directory: Mutex::default(),
+            summaries,
+            turn: tokio::sync::Mutex::default(),
+        })))
+    }
+
+    fn leases(&self) -> MutexGuard<'_, Leases> {
+        locked(&self.0.leases)
+    }
+
+    /// Removes servers that are gone, until the shutdown starts.
+    pub async fn run(&self, shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = shutdown.started() => return,
+                () = sleep(LOOK) => {}
+            }
+            if let Err(error) = self.remove_gone().await {
+                tracing::warn!(%error, "servers that are gone are still listed; tried again");
+            }
+        }
+    }
+
+    async fn remove_gone(&self) -> Result<(), Error> {
+        let _turn = self.0.turn.lock().await;
+        let gone: Vec<(String, Lease)> = {
+            let leases = self.leases();
+            let gone = leases.gone(clock::now_ms()).into_iter();
+            gone.filter_map(|id| Some((id.clone(), leases.get(&id)?.clone()))).collect()
+        };
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let changes = gone.iter().map(|(id, lease)| writing::released(id, lease)).collect();
+        let notes: Vec<_> = gone.iter().map(|(id, _)| (id.clone(), None)).collect();
+        self.write(changes, notes).await?;
+        for (id, lease) in &gone {
+            tracing::info!(%id, url = %lease.url, "a server is gone");
+            self.leases().remove(id);
+            self.forget_summary(id).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_summary(&self, id: &str) -> Result<(), Error> {
+        let (summaries, id) = (self.0.summaries.clone(), id.to_owned());
+        blocking(move || summaries.forget(&id)).await
+    }
+
+    async fn write(
+        &self,
+        changes: Vec<Change>,
+        leases: Vec<(String, Option<Lease>)>,
+    ) -> Result<(), Error> {
+        let collection = self.0.collection.clone();
+        blocking(move || writing::write(&collection, changes, &leases)).await
+    }
+
+    /// Follows up an announcement that came from an address, and answers it.
+    pub async fn announced(&self, from: IpAddr, asked: Announcement) -> (StatusCode, Reply) {
+        match self.follow_up(from, &asked).await {
+            Ok(answer) => answer,
+            Err(Refusal(kind, reason)) => {
+                tracing::debug!(%from, id = asked.id, reason, "an announcement is refused");
+                self.note_refusal(kind, from, &asked, &reason, None);
+                let every_secs = self.every_secs();
+                let reply = Reply { state: State::Refused, reason: Some(reason), every_secs };
+                (StatusCode::FORBIDDEN, reply)
+            }
+        }
+    }
+
+    fn note_refusal(
+        &self,
+        kind: &'static str,
+        from: IpAddr,
+        asked: &Announcement,
+        reason: &str,
+        key: Option<String>,
+    ) {
+        let refused = Refused {
+            at: clock::now_ms() / 1_000,
+            from: from.to_string(),
+            id: asked.id.chars().take(16).collect(),
+            url: asked.base_url.as_str().chars().take(200).collect(),
+            reason: reason.to_owned(),
+            key,
+        };
+        locked(&self.0.refusals).add(kind, refused);
+    }
+
+    fn every_secs(&self) -> u64 {
+        self.leases().terms().every_ms / 1_000
+    }
+
+    async fn follow_up(
+        &self,
+        from: IpAddr,
+        asked: &Announcement,
+    ) -> Result<(StatusCode, Reply), Refusal> {
+        well_formed(asked)?;
+        let known = self.leases().get(&asked.id).cloned();
+        if known.as_ref().is_some_and(|it| it.decision == Decision::Revoked) {
+            return Err(Refusal(
+                "revoked",
+                "an administrator of the registry has revoked it".to_owned(),
+            ));
+        }
+        let is_known = known.as_ref().is_some_and(|it| it.url == asked.base_url);
+        let admitted =
+            locked(&self.0.admission).admit(from, (&asked.id, is_known), clock::monotonic());
+        match (admitted, &known) {
+            (Ok(()), _) => {}
+            (Err(Objection::Again), Some(lease)) => return Ok((StatusCode::OK, self.reply(lease))),
+            (Err(Objection::Own(wait) | Objection::Strangers(wait)), _) => {
+                return Ok(self.later(wait.as_secs() + 1));
+            }
+            (Err(Objection::Again), None) => return Ok(self.later(CROWDED_SECS)),
+        }
+        if known.is_none() && !self.leases().has_room() {
+            return Err(Refusal(
+                "full",
+                "the registry has as many servers as it can list".to_owned(),
+            ));
+        }
+        let Some(permit) = self.0.asking.permit(from, is_known).await else {
+            return Ok(self.later(CROWDED_SECS));
+        };
+        let found = self.0.asking.ask(asked).await;
+        drop(permit);
+        let (body, signature) = found.map_err(|reason| Refusal("unreachable", reason))?;
+        let lease = self.take(from, asked, (&body, &signature)).await?;
+        Ok((StatusCode::OK, self.reply(&lease)))
+    }
+
+    fn later(&self, every_secs: u64) -> (StatusCode, Reply) {
+        let reason = Some("much is announced at present: again later".to_owned());
+        (StatusCode::TOO_MANY_REQUESTS, Reply { state: State::Refused, reason, every_secs })
+    }
+
+    fn reply(&self, lease: &Lease) -> Reply {
+        let standing = self.leases().standing(lease, clock::now_ms());
+        let state = if standing == Standing::Waiting { State::Waiting } else { State::Listed };
+        Reply { state, reason: None, every_secs: self.every_secs() }
+    }
+
+    /// Takes what was found at an announced address, if it proves what was announced.
+    async fn take(
+        &self,
+        from: IpAddr,
+        asked: &Announcement,
+        found: (&[u8], &str),
+    ) -> Result<Lease, Refusal> {
+        let _turn = self.0.turn.lock().await;
+        let (known, terms) = {
+            let leases = self.leases();
+            (leases.get(&asked.id).cloned(), leases.terms())
+        };
+        let pin = known.as_ref().map(|it| &it.pin);
+        let now_ms = clock::now_ms();
+        let (kind, description) = match proof::check(found, asked, pin, now_ms) {
+            Ok(proved) => proved,
+            Err(fault @ (Fault::Key | Fault::OtherKey)) => {
+                let key = serde_json::from_slice::<Description>(found.0).map(|it| it.key);
+                self.note_refusal("key", from, asked, &fault.to_string(), key.ok());
+                return Err(Refusal("proof", fault.to_string()));
+            }
+            Err(fault) => return Err(Refusal("proof", fault.to_string())),
+        };
+        let decision = known.as_ref().map(|it| it.decision).unwrap_or_default();
+        let lease = Lease { decision, ..leased(&description, kind, &asked.base_url, now_ms) };
+        let is_listed = decision == Decision::Approved || !terms.approval;
+        self.keep(&asked.id, (known.as_ref(), lease, is_listed), &description).await.map_err(
+            |error| {
+                tracing::warn!(%error, id = asked.id, "a server was not written");
+                Refusal("failed", "the registry cannot write at present".to_owned())
+            },
+        )
+    }
+
+    /// Writes what is new of a server that has proved what it is.
+    async fn keep(
+        &self,
+        id: &str,
+        (known, mut lease, is_listed): (Option<&Lease>, Lease, bool),
+        description: &Description,
+    ) -> Result<Lease, Error> {
+        let terms = self.leases().terms();
+        let (every_secs, ttl_secs) = (terms.every_ms / 1_000, terms.ttl_ms / 1_000);
+        let at = (lease.kind, &lease.url);
+        let record = servers::record(description, at, (every_secs, ttl_secs));
+        let digest = servers::lasting(&record).to_string();
+        let mut changes = Vec::new();
+        if let Some(old) = known.filter(|it| it.url != lease.url && !it.written.is_empty()) {
+            changes.push(writing::released(id, old));
+        }
+        let is_news = known.is_none_or(|it| it.written != digest || it.url != lease.url);
+        let written_ms = known.map_or(0, |it| it.written_ms);
+        let figures_ms = FIGURES_MS.min(terms.ttl_ms / 3);
+        let is_due = figures_ms < lease.seen_ms.saturating_sub(written_ms);
+        if is_listed && (is_news || is_due) {
+            changes.push(Change::Update(record));
+            (lease.written, lease.written_ms) = (digest, lease.seen_ms);
+        } else if let Some(known) = known.filter(|_| is_listed) {
+            (lease.written, lease.written_ms) = (known.written.clone(), known.written_ms);
+        }
+        // A lease that is only renewed is not written.
+        if !changes.is_empty() || known.is_none() {
+            self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
+        }
+        if known.is_none() {
+            tracing::info!(id, url = %lease.url, kind = lease.kind.name(), "a server is new");
+        }
+        self.leases().put(id, lease.clone());
+        if is_listed && let Some(version) = &description.facts.summary {
+            self.0.summaries.want(id, &lease.url, version);
+        }
+        Ok(lease)
+    }
+
+    /// Takes a goodbye, as it was sent, with its signature; returns whether it counts.
+    pub async fn goodbye(&self, body: &[u8], signature: &str) -> bool {
+        let Ok(Goodbye { goodbye: id, sequence }) = serde_json::from_slice(body) else {
+            return false;
+        };
+        let _turn = self.0.turn.lock().await;
+        let Some(lease) = self.leases().get(&id).cloned() else { return false };
+        let is_new = lease.pin.sequence < sequence;
+        if !is_new || !identity::verify(&lease.pin.key, body, signature) {
+            return false;
+        }
+        // It is the daemon's own word, and travels to all registries that have heard of it.
+        let gone = Change::Withdraw(writing::object(&id, &lease), servers::version(sequence));
+        // Who waits for approval, or is approved, need not ask again. Nor must an older message bring it back.
+        let is_kept = lease.decision != Decision::None;
+        let pin = Pin { sequence, ..lease.pin.clone() };
+        let kept = is_kept.then(|| Lease { pin, written: String::new(), ..lease });
+        if let Err(error) = self.write(vec![gone], vec![(id.clone(), kept.clone())]).await {
+            tracing::warn!(%error, id, "a goodbye was not written");
+            return false;
+        }
+        match kept {
+            Some(lease) => drop(self.leases().put(&id, lease)),
+            None => drop(self.leases().remove(&id)),
+        }
+        if let Err(error) = self.forget_summary(&id).await {
+            tracing::warn!(%error, id, "the summary of a server that has ended is still there");
+        }
+        tracing::info!(id, "a server has said goodbye");
+        true
+    }
+
+    /// Approves a server, with another key if one is given or was refused; returns whether it is known.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub async fn approve(&self, id: &str, key: Option<String>) -> Result<bool, Error> {
+        let asked = {
+            let _turn = self.0.turn.lock().await;
+            let refused = locked(&self.0.refusals).all().1;
+            let refused = refused.into_iter().find(|it| it.id == id && it.key.is_some());
+            let known = self.leases().get(id).cloned();
+            let key = key.or_else(|| refused.as_ref()?.key.clone());
+            let url = match (&known, &refused) {
+                (_, Some(refused))
+                    if known.as_ref().is_none_or(|it| Some(&it.pin.key) != key.as_ref()) =>
+                {
+                    Url::parse(&refused.url).ok()
+                }
+                (Some(known), _) => Some(known.url.clone()),
+                _ => None,
+            };
+            let Some(url) = url else { return Ok(false) };
+            let mut lease = known.unwrap_or_else(|| {
+                leased(&Description::default(), ServerKind::Gatherer, &url, clock::now_ms())
+            });
+            if let Some(key) = key.filter(|it| *it != lease.pin.key) {
+                lease.pin = Pin { key, sequence: 0 };
+            }
+            lease.decision = Decision::Approved;
+            self.write(Vec::new(), vec![(id.to_owned(), Some(lease.clone()))]).await?;
+            self.leases().put(id, lease);
+            Announcement { id: id.to_owned(), base_url: url }
+        };
+        // It is listed once it has said what it is; if it cannot now, when it announces again.
+        if let Ok((body, signature)) = self.0.asking.ask(&asked).await {
+            let here = IpAddr::from([127, 0, 0, 1]);
+            if let Err(Refusal(_, reason)) = self.take(here, &asked, (&body, &signature)).await {
+                tracing::warn!(id, reason, "an approved server is not listed yet");
+            }
+        }
+        Ok(true)
+    }
+
+    /// Revokes a server: it is listed no more, and its announcements are refused. Returns whether it is known.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub async fn revoke(&self, id: &str) -> Result<bool, Error> {
+        let _turn = self.0.turn.lock().await;
+        let Some(lease) = self.leases().get(id).cloned() else { return Ok(false) };
+        let changes = vec![writing::released(id, &lease)];
+        let lease = Lease { decision: Decision::Revoked, written: String::new(), ..lease };
+        self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
+        self.leases().put(id, lease);
+        self.forget_summary(id).await?;
+        Ok(true)
+    }
+
+    /// Returns the servers that are listed, by kind and name. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be read.
+    pub fn listed(&self) -> Result<Vec<Listed>, Error> {
+        let mut directory = locked(&self.0.directory);
+        directory.follow(&self.0.collection)?;
+        let (leases, now_ms) = (self.leases(), clock::now_ms());
+        let mut listed: Vec<Listed> = directory
+            .servers()
+            .map(|server| {
+                let lease = leases.get(&server.id).filter(|it| it.url == server.url);
+                let state = lease.map_or("relayed", |it| leases.standing(it, now_ms).name());
+                Listed {
+                    name: server.name.clone(),
+                    kind: server.kind.name().to_owned(),
+                    id: server.id.clone(),
+                    url: server.url.to_string(),
+                    state: state.to_owned(),
+                    last_seen: lease.map_or(server.updated, |it| it.seen_ms / 1_000),
+                    objects: server.objects,
+                    gathers: server.gathers.clone(),
+                }
+            })
+            .collect();
+        listed.sort_by(|a, b| (&a.kind, &a.name, &a.id).cmp(&(&b.kind, &b.name, &b.id)));
+        Ok(listed)
+    }
+
+    /// Returns what an administrator sees.
+    pub fn overview(&self) -> Overview {
+        let (leases, now_ms) = (self.leases(), clock::now_ms());
+        let servers = leases.all().map(|(id, lease)| Listed {
+            name: lease.name.clone(),
+            kind: lease.kind.name().to_owned(),
+            id: id.clone(),
+            url: lease.url.to_string(),
+            state: leases.standing(lease, now_ms).name().to_owned(),
+            last_seen: lease.seen_ms / 1_000,
+            ..Listed::default()
+        });
+        let servers = servers.collect();
+        let (refused, refusals) = locked(&self.0.refusals).all();
+        Overview { servers, refused, refusals }
+    }
+}
+
+/// Returns a lease of a server that has just been heard of.
+fn leased(description: &Description, kind: ServerKind, url: &Url, now_ms: u64) -> Lease {
+    Lease {
+        pin: Pin { key: description.key.clone(), sequence: description.sequence },
+        kind,
+        name: description.facts.name.chars().take(200).collect(),
+        url: url.clone(),
+        seen_ms: now_ms,
+        decision: Decision::None,
+        written: String::new(),
+        written_ms: 0,
+    }
+}
+
+/// Checks the form of an announcement.
+fn well_formed(asked: &Announcement) -> Result<(), Refusal> {
+    let is_id = asked.id.len() == 16 && asked.id.bytes().all(|it| it.is_ascii_hexdigit());
+    if !is_id {
+        return Err(Refusal("malformed", "an id has 16 hex digits".to_owned()));
+    }
+    let url = &asked.base_url;
+    let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let is_short = url.as_str().len() <= URL_BYTES_MAX;
+    if !matches!(url.scheme(), "http" | "https")
+        || !is_plain
+        || !is_short
+        || !url.path().ends_with('/')
+    {
+        let reason = "base_url is an http or https URL that ends with a slash".to_owned();
+        return Err(Refusal("malformed", reason));
+    }
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(Error::Worker { what: error.to_string() }))
+}

@@ -1,0 +1,256 @@
+//! Leases: which servers are there, by when they were last heard of.
+//!
+//! A server that announces itself has a lease. It is dead when two announcements in a row are missing, and gone when
+//! none has come for its time-to-live, or when it says goodbye. Time in which the registry did not run does not count,
+//! and when it hears of nobody at all, it takes no more than a hundred for gone.
+//!
+//! Source: ours.
+//!
+//! Sans-I/O.
+
+use std::collections::BTreeMap;
+
+use exchange::servers::ServerKind;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::proof::Pin;
+
+/// Maximum number of servers.
+pub const SERVERS_MAX: usize = 100_000;
+/// After how many times the time between two announcements a server is dead: a fraction.
+const MISSED: (u64, u64) = (5, 2);
+/// Maximum number of servers that are gone at once while nobody is heard of: more likely the registry is cut off.
+const GONE_MAX: usize = 100;
+
+/// What an administrator has said of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// Nothing.
+    #[default]
+    None,
+    /// It is listed.
+    Approved,
+    /// It is not listed, and its announcements are refused.
+    Revoked,
+}
+
+/// How a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// It is there.
+    Alive,
+    /// It is listed, and has not been heard of for some time.
+    Dead,
+    /// An administrator has to approve it.
+    Waiting,
+    /// An administrator has revoked it.
+    Revoked,
+}
+
+impl Standing {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Dead => "dead",
+            Self::Waiting => "waiting",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+/// The lease of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// Its key and the highest number of its messages.
+    pub pin: Pin,
+    /// Its kind.
+    pub kind: ServerKind,
+    /// Its name for people.
+    pub name: String,
+    /// Its address.
+    pub url: Url,
+    /// When its description was last read, in Unix milliseconds.
+    pub seen_ms: u64,
+    /// What an administrator has said of it.
+    #[serde(default)]
+    pub decision: Decision,
+    /// The digest of what lasts of its record, as it was written; empty: it is not listed.
+    #[serde(default)]
+    pub written: String,
+    /// When its record was written, in Unix milliseconds.
+    #[serde(default)]
+    pub written_ms: u64,
+}
+
+/// When servers are dead, and gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Time between two announcements of a server, in milliseconds.
+    pub every_ms: u64,
+    /// Time for which it stays listed without one, in milliseconds.
+    pub ttl_ms: u64,
+    /// Whether each server has to be approved.
+    pub approval: bool,
+}
+
+/// The leases of all servers, by their ids.
+#[derive(Clone, Debug)]
+pub struct Leases {
+    terms: Terms,
+    all: BTreeMap<String, Lease>,
+    /// Since when the registry hears, in Unix milliseconds.
+    hearing_since_ms: u64,
+    /// When it last heard of any server.
+    heard_ms: u64,
+}
+
+impl Leases {
+    /// Returns the leases of a registry that begins to hear at `now_ms`, with those of before.
+    pub fn new(terms: Terms, all: BTreeMap<String, Lease>, now_ms: u64) -> Self {
+        Self { terms, all, hearing_since_ms: now_ms, heard_ms: now_ms }
+    }
+
+    /// Returns when servers are dead, and gone.
+    pub fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// Returns the lease of a server.
+    pub fn get(&self, id: &str) -> Option<&Lease> {
+        self.all.get(id)
+    }
+
+    /// Returns all leases by the ids of their servers.
+    pub fn all(&self) -> impl Iterator<Item = (&String, &Lease)> {
+        self.all.iter()
+    }
+
+    /// Returns whether there is room for another server.
+    pub fn has_room(&self) -> bool {
+        self.all.len() < SERVERS_MAX
+    }
+
+    /// Takes what a server has proved, or an administrator has decided; returns what was known before.
+    pub fn put(&mut self, id: &str, lease: Lease) -> Option<Lease> {
+        self.heard_ms = self.heard_ms.max(lease.seen_ms);
+        self.all.insert(id.to_owned(), lease)
+    }
+
+    /// Forgets a server.
+    pub fn remove(&mut self, id: &str) -> Option<Lease> {
+        self.all.remove(id)
+    }
+
+    /// Returns how a server stands.
+    pub fn standing(&self, lease: &Lease, now_ms: u64) -> Standing {
+        match lease.decision {
+            Decision::Revoked => Standing::Revoked,
+            Decision::None if self.terms.approval => Standing::Waiting,
+            _ if self.dead_ms() < self.silent_ms(lease, now_ms) => Standing::Dead,
+            _ => Standing::Alive,
+        }
+    }
+
+    fn dead_ms(&self) -> u64 {
+        self.terms.every_ms.saturating_mul(MISSED.0) / MISSED.1
+    }
+
+    /// Returns for how long a server has not been heard of while the registry ran, in milliseconds.
+    fn silent_ms(&self, lease: &Lease, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(lease.seen_ms.max(self.hearing_since_ms))
+    }
+
+    /// Returns the ids of the servers that are gone. What an administrator has revoked stays known.
+    pub fn gone(&self, now_ms: u64) -> Vec<String> {
+        let is_gone = |it: &Lease| {
+            it.decision != Decision::Revoked && self.terms.ttl_ms < self.silent_ms(it, now_ms)
+        };
+        let gone = self.all.iter().filter(|it| is_gone(it.1)).map(|it| it.0.clone());
+        let gone: Vec<String> = gone.collect();
+        let is_deaf = self.dead_ms() < now_ms.saturating_sub(self.heard_ms);
+        if is_deaf && GONE_MAX < gone.len() { Vec::new() } else { gone }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60_000;
+    const TERMS: Terms = Terms { every_ms: 5 * MINUTE, ttl_ms: 60 * MINUTE, approval: false };
+
+    fn lease(seen_ms: u64) -> Lease {
+        Lease {
+            pin: Pin::default(),
+            kind: ServerKind::Broker,
+            name: "b".to_owned(),
+            url: Url::parse("http://h/").unwrap(),
+            seen_ms,
+            decision: Decision::None,
+            written: String::new(),
+            written_ms: 0,
+        }
+    }
+
+    fn standing(leases: &Leases, id: &str, now_ms: u64) -> Standing {
+        leases.standing(leases.get(id).unwrap(), now_ms)
+    }
+
+    #[test]
+    fn a_silent_server_is_dead_then_gone() {
+        let mut leases = Leases::new(TERMS, BTreeMap::new(), 0);
+        leases.put("silent", lease(0));
+        for minute in 0..=70 {
+            leases.put("other", lease(minute * MINUTE));
+            let now_ms = minute * MINUTE;
+            let expected = if minute <= 12 { Standing::Alive } else { Standing::Dead };
+            assert_eq!(standing(&leases, "silent", now_ms), expected, "{minute}");
+            assert_eq!(standing(&leases, "other", now_ms), Standing::Alive);
+            let gone = if minute <= 60 { vec![] } else { vec!["silent".to_owned()] };
+            assert_eq!(leases.gone(now_ms), gone, "{minute}");
+        }
+    }
+
+    #[test]
+    fn time_in_which_the_registry_did_not_run_does_not_count() {
+        let known = BTreeMap::from([("a".to_owned(), lease(0))]);
+        let start = 10_000 * MINUTE;
+        let leases = Leases::new(TERMS, known, start);
+        assert_eq!(standing(&leases, "a", start + 12 * MINUTE), Standing::Alive);
+        assert_eq!(standing(&leases, "a", start + 13 * MINUTE), Standing::Dead);
+        assert_eq!(leases.gone(start + 60 * MINUTE), Vec::<String>::new());
+        // One that is alone goes, too.
+        assert_eq!(leases.gone(start + 61 * MINUTE), ["a"]);
+    }
+
+    #[test]
+    fn a_registry_that_is_cut_off_forgets_nobody() {
+        let known = (0..=GONE_MAX).map(|n| (n.to_string(), lease(0))).collect();
+        let mut leases = Leases::new(TERMS, known, 0);
+        let later = 61 * MINUTE;
+        assert_eq!(leases.gone(later), Vec::<String>::new());
+        leases.put("other", lease(later));
+        assert_eq!(leases.gone(later).len(), GONE_MAX + 1);
+    }
+
+    #[test]
+    fn an_administrator_decides() {
+        let terms = Terms { approval: true, ..TERMS };
+        let mut leases = Leases::new(terms, BTreeMap::new(), 0);
+        for (decision, expected) in [
+            (Decision::None, Standing::Waiting),
+            (Decision::Approved, Standing::Alive),
+            (Decision::Revoked, Standing::Revoked),
+        ] {
+            leases.put("a", Lease { decision, ..lease(0) });
+            assert_eq!(standing(&leases, "a", 0), expected);
+        }
+        leases.put("b", lease(100 * MINUTE));
+        leases.put("b", lease(170 * MINUTE));
+        assert_eq!(leases.gone(170 * MINUTE), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,70 @@
+//! Refusals: which announcements were refused, and why, for the administrator.
+//!
+//! Sans-I/O.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::answer::Refused;
+
+/// Number of refusals that are kept.
+const KEPT_MAX: usize = 200;
+
+/// The refusals since the start.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals {
+    counts: BTreeMap<&'static str, u64>,
+    last: VecDeque<Refused>,
+}
+
+impl Refusals {
+    /// Adds one, of those of a `kind`. One that says the same of the same server takes the place of the earlier one.
+    pub fn add(&mut self, kind: &'static str, mut refused: Refused) {
+        *self.counts.entry(kind).or_default() += 1;
+        let named = (refused.id.clone(), refused.url.clone(), refused.reason.clone());
+        let same = |it: &Refused| (&it.id, &it.url, &it.reason) == (&named.0, &named.1, &named.2);
+        let key = self.last.iter().find(|it| same(it)).and_then(|it| it.key.clone());
+        self.last.retain(|it| !same(it));
+        refused.key = refused.key.or(key);
+        if self.last.len() == KEPT_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(refused);
+    }
+
+    /// Returns their numbers by kind, and the last of them, the latest first.
+    pub fn all(&self) -> (BTreeMap<String, u64>, Vec<Refused>) {
+        let counts = self.counts.iter().map(|(kind, count)| ((*kind).to_owned(), *count));
+        (counts.collect(), self.last.iter().rev().cloned().collect())
+    }
+
+    /// Returns the key that was last found for an id, and can be approved.
+    pub fn key_of(&self, id: &str) -> Option<&str> {
+        let mut of_id = self.last.iter().rev().filter(|it| it.id == id);
+        of_id.find_map(|it| it.key.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ones_are_kept() {
+        let mut refusals = Refusals::default();
+        let refused = |id: usize, key: Option<&str>| Refused {
+            id: id.to_string(),
+            key: key.map(str::to_owned),
+            ..Refused::default()
+        };
+        for id in 0..1_000 {
+            refusals.add("proof", refused(id, None));
+        }
+        refusals.add("key", refused(5, Some("k")));
+        refusals.add("key", refused(5, Some("k2")));
+        refusals.add("proof", refused(5, None));
+        let (counts, last) = refusals.all();
+        assert_eq!((counts["proof"], counts["key"]), (1_001, 2));
+        assert_eq!((last.len(), &*last[0].id, refusals.key_of("5")), (KEPT_MAX, "5", Some("k2")));
+        assert_eq!(refusals.key_of("999"), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! The requests that a registry serves beside a broker's: `/announce` and `/goodbye`, the list of servers, and its administration.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `POST /announce`, [`Announcement`] as JSON | [`Reply`](daemon::announce::Reply) |
+//! | `POST /goodbye`, [`Goodbye`](daemon::announce::Goodbye) as JSON, signed | 204, or 403 |
+//! | `GET /api/servers?kind=KIND&id=ID` | a list of [`Listed`] |
+//! | `GET /api/gathers?url=URL` | the gatherers that have all of a site: a list of [`Gathering`] |
+//! | `GET /servers` | a page of it |
+//! | administration: `GET /servers` | [`Overview`](crate::answer::Overview) |
+//! | administration: `POST /servers/approve?id=ID&key=KEY`, `POST /servers/revoke?id=ID` | 204, or 404 |
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use broker::error::Error;
+use daemon::announce::{Announcement, GATHERS_PATH, GOODBYE_PATH, Gathering, PATH, Reply};
+use daemon::describe::SIGNATURE;
+use exchange::servers::{ServerKind, covers};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use net::server::Peer;
+use serde::{Deserialize, Serialize};
+use url::Url;
+use web::Pages;
+use web::failure::{Failure, Wants};
+use web::foreign::harmless;
+use web::templates::{Source, ago};
+
+use crate::answer::Listed;
+use crate::keeper::Keeper;
+use crate::leases::Standing;
+
+/// The registry's templates; files of these names in the administrator's folder replace them.
+pub(crate) const TEMPLATES: &[Source] =
+    &[Source { name: "servers.html", text: include_str!("../templates/servers.html") }];
+
+/// Longest body of an announcement or a goodbye, in bytes.
+const BODY_BYTES_MAX: usize = 4 << 10;
+
+/// Returns the public routes.
+pub(crate) fn public(keeper: Keeper, pages: Pages) -> Router {
+    let announcing = Router::new()
+        .route(&format!("/{PATH}"), post(announce))
+        .route(&format!("/{GOODBYE_PATH}"), post(goodbye))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(keeper.clone());
+    let listing = Router::new()
+        .route("/api/servers", get(servers))
+        .route(&format!("/{GATHERS_PATH}"), get(gathers))
+        .route("/servers", get(page))
+        .with_state((keeper, pages));
+    announcing.merge(listing)
+}
+
+/// Returns the routes of the administration.
+pub(crate) fn admin(keeper: Keeper) -> Router {
+    Router::new()
+        .route("/servers", get(overview))
+        .route("/servers/approve", post(approve))
+        .route("/servers/revoke", post(revoke))
+        .with_state(keeper)
+}
+
+async fn announce(
+    State(keeper): State<Keeper>,
+    peer: Option<Extension<Peer>>,
+    Json(announcement): Json<Announcement>,
+) -> Response {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let from = peer.map_or(here, |Extension(peer)| peer.subscriber());
+    let (status, reply): (StatusCode, Reply) = keeper.announced(from, announcement).await;
+    let wait = HeaderValue::from(reply.every_secs);
+    let mut response = (status, Json(reply)).into_response();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(RETRY_AFTER, wait);
+    }
+    response
+}
+
+async fn goodbye(
+    State(keeper): State<Keeper>,
+    headers: HeaderMap,
+    body: axum::body::Bytes,
+) -> StatusCode {
+    let signature = headers.get(SIGNATURE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    match keeper.goodbye(&body, signature).await {
+        true => StatusCode::NO_CONTENT,
+        false => StatusCode::FORBIDDEN,
+    }
+}
+
+/// What of the servers is asked for.
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    kind: Option<String>,
+    id: Option<String>,
+}
+
+impl Wanted {
+    fn has(&self, server: &Listed) -> bool {
+        self.kind.as_ref().is_none_or(|it| *it == server.kind)
+            && self.id.as_ref().is_none_or(|it| *it == server.id)
+    }
+}
+
+async fn listed(keeper: Keeper, wanted: &Wanted) -> Result<Vec<Listed>, Error> {
+    let listed = tokio::task::spawn_blocking(move || keeper.listed()).await;
+    let listed = listed.map_err(|it| Error::Worker { what: it.to_string() })??;
+    Ok(listed.into_iter().filter(|it| wanted.has(it)).collect())
+}
+
+async fn servers(
+    State((keeper, pages)): State<(Keeper, Pages)>,
+    Query(wanted): Query<Wanted>,
+) -> Response {
+    match listed(keeper, &wanted).await {
+        Ok(listed) => Json(listed).into_response(),
+        Err(error) => failed(&pages, Wants::Json, &error),
+    }
+}
+
+/// The site that is asked about.
+#[derive(Debug, Deserialize)]
+struct Site {
+    url: Url,
+}
+
+async fn gathers(
+    State((keeper, pages)): State<(Keeper, Pages)>,
+    Query(site): Query<Site>,
+) -> Response {
+    let wanted = Wanted { kind: Some(ServerKind::Gatherer.name().to_owned()), id: None };
+    let gathering = |it: Listed| {
+        let is_there = it.state != Standing::Dead.name();
+        let has = is_there && it.gathers.iter().any(|it| covers(it, &site.url));
+        has.then_some(Gathering { name: it.name, id: it.id, url: it.url })
+    };
+    match listed(keeper, &wanted).await {
+        Ok(listed) => {
+            Json(listed.into_iter().filter_map(gathering).collect::<Vec<_>>()).into_response()
+        }
+        Err(error) => failed(&pages, Wants::Json, &error),
+    }
+}
+
+/// The data of the page.
+#[derive(Debug, Serialize)]
+struct ServersPage {
+    kinds: Vec<OfKind>,
+    total: usize,
+}
+
+/// The servers of one kind.
+#[derive(Debug, Serialize)]
+struct OfKind {
+    kind: String,
+    servers: Vec<Row>,
+}
+
+/// A server on the page.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    url: String,
+    id: String,
+    state: String,
+    /// How long ago it was last seen.
+    seen: String,
+    objects: u64,
+}
+
+impl Row {
+    fn new(server: &Listed, now: u64) -> Self {
+        Self {
+            name: harmless(&server.name).into_owned(),
+            // It is an address of a web server: `exchange::servers` reads no others.
+            url: server.url.clone(),
+            id: harmless(&server.id).into_owned(),
+            state: server.state.clone(),
+            seen: ago(now.saturating_sub(server.last_seen)),
+            objects: server.objects,
+        }
+    }
+}
+
+async fn page(
+    State((keeper, pages)): State<(Keeper, Pages)>,
+    Query(wanted): Query<Wanted>,
+) -> Response {
+    let listed = match listed(keeper, &wanted).await {
+        Ok(listed) => listed,
+        Err(error) => return failed(&pages, Wants::Html, &error),
+    };
+    let total = listed.len();
+    let mut kinds: Vec<OfKind> = Vec::new();
+    let now = net::clock::now_ms() / 1_000;
+    for server in listed {
+        let row = Row::new(&server, now);
+        match kinds.last_mut().filter(|it| it.kind == server.kind) {
+            Some(of_kind) => of_kind.servers.push(row),
+            None => kinds.push(OfKind { kind: server.kind, servers: vec![row] }),
+        }
+    }
+    pages.respond(StatusCode::OK, "servers.html", &ServersPage { kinds, total })
+}
+
+fn failed(pages: &Pages, wants: Wants, error: &Error) -> Response {
+    tracing::error!(%error, "the servers were not listed");
+    pages.fail(wants, &Failure::internal())
+}
+
+async fn overview(State(keeper): State<Keeper>) -> Response {
+    Json(keeper.overview()).into_response()
+}
+
+/// The server that an administrator decides about.
+#[derive(Debug, Deserialize)]
+struct Decided {
+    id: String,
+    key: Option<String>,
+}
+
+async fn approve(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
+    answered(keeper.approve(&decided.id, decided.key).await)
+}
+
+async fn revoke(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
+    answered(keeper.revoke(&decided.id).await)
+}
+
+fn answered(done: Result<bool, Error>) -> Response {
+    let message = |status, message: String| {
+        (status, Json(serde_json::json!({ "error": { "message": message } }))).into_response()
+    };
+    match done {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => message(StatusCode::NOT_FOUND, "no server of this id is known".to_owned()),
+        Err(error) => message(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}

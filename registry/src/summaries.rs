@@ -1,0 +1,264 @@
+//! Content summaries of the brokers that are listed, in a collection of their own, which the feed of the registry has as
+//! a part. So whoever routes searches follows one registry, not each broker.
+//!
+//! A broker's description says which version its summary has; when that is another one, it is fetched. Only the summary
+//! of the broker itself is taken from it, whatever else it sends.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use broker::error::Error;
+use broker::route::summary::{QUERY, is_summary_of};
+use collection::member::{Decoder, MEMBER_BYTES_MAX};
+use collection::pull::{FeedClient, PullLimits, Puller};
+use collection::{
+    Change, Collection, Cursor, Epoch, GATHERER_ID, ORIGIN_VERSION, Options, Pulled, Stamp, Version,
+};
+use net::client::{Client, Request};
+use net::clock;
+use net::shutdown::Shutdown;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use url::Url;
+
+/// Folder of the collection in the data directory.
+const FOLDER: &str = "summaries";
+/// Longest feed of a summary, in bytes, compressed.
+const BYTES_MAX: u64 = 8 << 20;
+/// Time for fetching one.
+const FETCH: Duration = Duration::from_secs(60);
+/// Number of summaries that are fetched at a time.
+const AT_ONCE: usize = 16;
+/// Pause after a failure: the first one, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3_600));
+/// Longest time for which the feed of another registry holds back its answer.
+const WAIT: Duration = Duration::from_secs(50);
+/// The epoch of all summaries: their versions are the times at which brokers made them.
+const MADE: Epoch = Epoch(1);
+/// The epoch of what is taken of each broker, whose numbers are counted here.
+const TAKEN: Epoch = Epoch(2);
+
+/// The summaries. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Summaries(Arc<Keeping>);
+
+#[derive(Debug)]
+struct Keeping {
+    collection: Collection,
+    client: Client,
+    allow_private: bool,
+    own_id: String,
+    wanted: Mutex<BTreeMap<String, Wanted>>,
+    changed: Notify,
+}
+
+/// The summary of a broker.
+#[derive(Clone, Debug)]
+struct Wanted {
+    url: Url,
+    /// The version that it has, and that which was taken.
+    version: String,
+    taken: Option<String>,
+    is_running: bool,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+impl Summaries {
+    /// Opens the summaries of a registry with this id. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be used.
+    pub fn open(
+        data: &Path,
+        client: Client,
+        allow_private: bool,
+        own_id: &str,
+    ) -> Result<Self, Error> {
+        let options = Options { own_id: Some(own_id.to_owned()), ..Options::default() };
+        let now = Stamp(clock::now_ms());
+        let (collection, _) = Collection::open(&data.join(FOLDER), options, now)?;
+        let own_id = own_id.to_owned();
+        let (wanted, changed) = (Mutex::default(), Notify::new());
+        Ok(Self(Arc::new(Keeping { collection, client, allow_private, own_id, wanted, changed })))
+    }
+
+    /// Returns the collection that has them all.
+    pub fn collection(&self) -> Collection {
+        self.0.collection.clone()
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, BTreeMap<String, Wanted>> {
+        self.0.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the version that the summary of a broker has.
+    pub fn want(&self, id: &str, url: &Url, version: &str) {
+        let mut wanted = self.wanted();
+        let known = wanted.entry(id.to_owned()).or_insert_with(|| Wanted {
+            url: url.clone(),
+            version: String::new(),
+            taken: None,
+            is_running: false,
+            failures: 0,
+            not_before: None,
+        });
+        if known.version != version || known.url != *url {
+            (known.url, known.version) = (url.clone(), version.to_owned());
+            (known.failures, known.not_before) = (0, None);
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Forgets the summary of a broker. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub fn forget(&self, id: &str) -> Result<(), Error> {
+        self.wanted().remove(id);
+        self.0.collection.remove_source(id, Stamp(clock::now_ms()))?;
+        Ok(())
+    }
+
+    /// Keeps the summaries, and follows those of other registries, until the shutdown starts.
+    pub async fn run(&self, registries: Vec<Url>, shutdown: Shutdown) {
+        let mut following = JoinSet::new();
+        for url in registries {
+            let this = self.clone();
+            following.spawn(async move { this.follow(&url).await });
+        }
+        let mut running = JoinSet::new();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some((id, wanted)) = self.next()
+            {
+                let this = self.clone();
+                running.spawn(async move { this.take(&id, &wanted).await });
+            }
+            tokio::select! {
+                () = shutdown.started() => break,
+                () = self.0.changed.notified() => {}
+                Some(_) = running.join_next() => {}
+                // Who has failed is tried again.
+                () = sleep(RETRY.0) => {}
+            }
+        }
+        following.shutdown().await;
+        running.shutdown().await;
+        let collection = self.collection();
+        let closed = tokio::task::spawn_blocking(move || collection.close()).await;
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the content summaries were not closed");
+        }
+    }
+
+    /// Returns the next summary to fetch, which is marked as being fetched.
+    fn next(&self) -> Option<(String, Wanted)> {
+        let now = clock::monotonic();
+        let mut wanted = self.wanted();
+        let is_due = |it: &Wanted| {
+            !it.is_running
+                && it.taken.as_ref() != Some(&it.version)
+                && it.not_before.is_none_or(|at| at <= now)
+        };
+        let (id, found) = wanted.iter_mut().find(|it| is_due(it.1))?;
+        found.is_running = true;
+        Some((id.clone(), found.clone()))
+    }
+
+    async fn take(&self, id: &str, wanted: &Wanted) {
+        let fetched = timeout(FETCH, self.fetch(id, &wanted.url)).await;
+        let fetched = fetched.unwrap_or_else(|_late| Err("it did not come in time".to_owned()));
+        if let Err(error) = &fetched {
+            tracing::debug!(id, error, "a content summary was not taken");
+        }
+        let mut all = self.wanted();
+        let Some(known) = all.get_mut(id) else { return };
+        known.is_running = false;
+        match fetched {
+            Ok(()) => (known.taken, known.failures) = (Some(wanted.version.clone()), 0),
+            Err(_) => {
+                known.failures = known.failures.saturating_add(1);
+                let pause = RETRY.0 * 2_u32.saturating_pow(known.failures - 1);
+                known.not_before = Some(clock::monotonic() + pause.min(RETRY.1));
+            }
+        }
+    }
+
+    /// Fetches the summary of a broker, and puts it in place of the one before.
+    async fn fetch(&self, id: &str, base: &Url) -> Result<(), String> {
+        let mut url = base.join("feed").map_err(|it| it.to_string())?;
+        url.query_pairs_mut().append_pair("q", QUERY);
+        let request = Request::get(url).allow_private(self.0.allow_private);
+        let response = self.0.client.send(request).await.map_err(|it| it.to_string())?;
+        if !response.status.is_success() {
+            return Err(format!("its feed answers {}", response.status));
+        }
+        let bytes = response.bytes(BYTES_MAX).await.map_err(|it| it.to_string())?;
+        let (this, id) = (self.clone(), id.to_owned());
+        let put = tokio::task::spawn_blocking(move || this.put(&id, &bytes)).await;
+        put.map_err(|it| it.to_string())?
+    }
+
+    fn put(&self, id: &str, bytes: &[u8]) -> Result<(), String> {
+        let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+        decoder.feed(bytes);
+        let mut found = None;
+        while let Some(member) = decoder.next_member().map_err(|it| it.to_string())? {
+            for scanned in member.changes().map_err(|it| it.to_string())? {
+                if let Change::Update(record) = scanned.change
+                    && is_summary_of(&record, id)
+                {
+                    found = Some(record);
+                }
+            }
+        }
+        let mut record = found.ok_or("its feed has no summary of its own")?;
+        let made = record.number("Update-Time").unwrap_or_default().min(clock::now_ms() / 1_000);
+        record.set(GATHERER_ID, id);
+        record.set(ORIGIN_VERSION, Version { epoch: MADE, serial: made }.to_string());
+        let collection = &self.0.collection;
+        let before = collection.cursor(id).map_err(|it| it.to_string())?;
+        let serial = before.map_or(0, |it| it.serial) + 1;
+        let pulled = Pulled {
+            source: id.to_owned(),
+            id: Some(id.to_owned()),
+            epoch: TAKEN,
+            changes: vec![(serial, Change::Update(record))],
+            cursor: Cursor { epoch: TAKEN, serial, snapshot: None, part: None },
+            end_of_snapshot: None,
+        };
+        let now = Stamp(clock::now_ms());
+        collection.apply(pulled, now).map_err(|it| it.to_string())?;
+        collection.compact_if_due(now).map_err(|it| it.to_string())?;
+        Ok(())
+    }
+
+    /// Follows the summaries that another registry has.
+    async fn follow(&self, url: &Url) {
+        let feed = FeedClient::new(self.0.client.clone(), url.clone(), format!("registry {url}"))
+            .allow_private(true)
+            .consumer(self.0.own_id.as_str())
+            .part(Some(("q", QUERY.to_owned())));
+        let limits = PullLimits { bytes_max: 4 << 30, ..PullLimits::default() };
+        let puller = Puller::new(feed, self.collection(), limits).confirmed(true);
+        let mut failures = 0_u32;
+        loop {
+            match puller.pull(Some(WAIT)).await {
+                Ok(_) => failures = 0,
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    tracing::debug!(%error, %url, "the summaries of a registry are not followed");
+                }
+            }
+            let pause = RETRY.0 * 2_u32.saturating_pow(failures.saturating_sub(1));
+            sleep(if failures == 0 { Duration::from_millis(200) } else { pause.min(RETRY.1) })
+                .await;
+        }
+    }
+}
