@@ -1,13 +1,14 @@
 // Checks the pages of a running broker in a browser: accessibility in light and dark, keyboard only, no
 // script, narrow screens.
 //
-//   node check.mjs BASE ADMIN LINK TOKEN
-//                      for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/… 3f0c…
+//   node check.mjs BASE ADMIN LINK TOKEN REGISTRY EVERYWHERE
+//                      for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/… 3f0c… http://…/ http://…/
 //
 // The broker at BASE must have at least three objects. ADMIN is the admin listener of the same or another
 // broker, which must have a source that answers, a settings file, and the view "documents"; TOKEN is its
-// administrator's. LINK is a one-time link of the `harvest up` at BASE. Prints one line a check; exits with 1 if a check failed, with
-// 2 if the browser or the broker cannot be reached. CHROMIUM names another browser than /usr/bin/chromium.
+// administrator's. LINK is a one-time link of the `harvest up` at BASE. EVERYWHERE is a broker that is listed at
+// REGISTRY alone. Prints one line a check; exits with 1 if a check failed, with 2 if the browser or a daemon cannot be
+// reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,6 +19,8 @@ const base = process.argv[2];
 const admin = process.argv[3];
 const link = process.argv[4];
 const token = process.argv[5];
+const registry = process.argv[6];
+const everywhere = process.argv[7];
 if (!base || !admin || !link || !token) {
   console.error("usage: node check.mjs BASE ADMIN LINK TOKEN");
   process.exit(2);
@@ -62,6 +65,17 @@ async function planned() {
     await new Promise((done) => setTimeout(done, 100));
   }
   throw new Error(`no source of ${admin} has a known rate`);
+}
+
+/** Waits until the second broker is listed with what it has, and found by itself. */
+async function listed() {
+  for (const end = Date.now() + WAIT_MS_MAX; Date.now() < end; ) {
+    const found = await (await fetch(new URL("api/search?q=harvest&scope=everywhere", everywhere))).json();
+    const servers = await (await fetch(new URL("api/servers", registry))).json();
+    if (0 < found.total && found.everywhere && servers.length === 1) return;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error(`the broker ${everywhere} is not listed at ${registry}`);
 }
 
 const address = (path) => new URL(path, base).href;
@@ -115,6 +129,9 @@ async function kinds(browser) {
     ["views, one tried", views("?name=markdown&title=In+Markdown&within=documents&query=type%3AMarkdown"), 200],
     ["views, a bad query", views("?name=A&title=&within=none&query=%28x"), 400],
     ["views, one to remove", views("/removing?name=documents"), 200],
+    ["results of all brokers", new URL("?q=harvest&scope=everywhere", everywhere).href, 200],
+    ["results that no broker has", new URL("?q=zqxjkvbzzqx&scope=everywhere", everywhere).href, 200],
+    ["the servers of a registry", new URL("servers", registry).href, 200],
     ["a missing page of the admin", new URL("no/such/page", admin).href, 404],
   ];
 }
@@ -424,6 +441,7 @@ async function opening(browser) {
 let browser;
 try {
   await planned();
+  await listed();
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-quic", "--disable-component-update", "--disable-background-networking"],
