@@ -14,7 +14,7 @@ fn of(broker: &Running, name: &str, query: &str) -> Source {
 }
 
 /// Waits until a broker finds so many objects.
-async fn finds(broker: &Running, query: &str, count: u64) {
+pub(crate) async fn finds(broker: &Running, query: &str, count: u64) {
     let end = clock::monotonic() + STEP_MAX;
     while broker.total(query).await != count {
         assert!(clock::monotonic() < end, "{query}: {:#?}", broker.status().await);
