@@ -129,10 +129,6 @@ impl Summarizer {
         if **content.borrow() == made && !collection.is_empty() {
             return Ok(false);
         }
-        // Who has told nothing yet is asked; who has told of nothing is not.
-        if made.objects == 0 && collection.is_empty() {
-            return Ok(false);
-        }
         let now_ms = clock::now_ms();
         let summary =
             Summary { id: id.clone(), name: name.clone(), url: url.clone(), content: made };

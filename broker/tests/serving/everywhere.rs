@@ -6,9 +6,10 @@ use std::path::Path;
 use broker::answer::{Answer, AskedState};
 use broker::config::Config;
 use net::client::Request;
+use net::clock;
 
 use crate::cascade::finds;
-use crate::common::{Origin, Running, client, config, url_of};
+use crate::common::{Origin, Running, STEP_MAX, client, config, url_of};
 
 const TOKEN: &str = "a-token-of-the-union";
 
@@ -52,21 +53,28 @@ async fn searches_go_on_as_far_as_they_may_and_never_round() {
     // The first and the second know each other, and the second alone knows the third.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let both = format!("{}{}", peer(port, ""), peer(c.address, ""));
-    let b = Running::start(settings(&dir.path().join("b"), &both)).await;
+    let other = Origin::start("00000000000000ab").await;
+    other.update(9..=9, "beta").await;
+    let of_b = settings(&dir.path().join("b"), &both);
+    let b = Running::start(Config { sources: vec![other.source("other")], ..of_b }).await;
+    finds(&b, "object", 1).await;
     let mut of_a = settings(&dir.path().join("a"), &peer(b.address, ""));
     of_a.daemon.listen = port;
     let a = Running::start(of_a).await;
-    let answer = everywhere(&a, "").await;
-    assert_eq!((answer.total, state_of(&answer, &b)), (0, AskedState::Answered));
+    // Who has just told that it has nothing is not asked until it tells of more.
+    let end = clock::monotonic() + STEP_MAX;
+    while everywhere(&b, "").await.total != 4 || everywhere(&a, "").await.total != 1 {
+        assert!(clock::monotonic() < end, "not all are asked");
+    }
     for hops in 1..=3 {
         let answer = everywhere(&a, &format!("&hops={hops}")).await;
-        assert_eq!((answer.total, answer.hits.len()), (3, 3), "{hops}: {answer:?}");
+        assert_eq!((answer.total, answer.hits.len()), (4, 4), "{hops}: {answer:?}");
         assert_eq!(state_of(&answer, &b), AskedState::Answered);
     }
     // One that is sent round by others is answered once.
     let once = everywhere(&b, "&hops=1&search=0123456789abcdef0123456789abcdef").await;
     let again = everywhere(&b, "&hops=1&search=0123456789abcdef0123456789abcdef").await;
-    assert_eq!((once.total, again.total), (3, 0));
+    assert_eq!((once.total, again.total), (4, 0));
     for broker in [a, b, c] {
         broker.stop().await;
     }
