@@ -23,8 +23,6 @@ use query::{Node, Query, Value};
 
 use super::summary::{Content, Counts};
 
-/// How much a broker's own words count beside those of all.
-const LAMBDA: f64 = 0.5;
 /// Maximum number of words of a query that are looked at.
 const WORDS_MAX: usize = 64;
 
@@ -34,18 +32,6 @@ const MISSPELLED_CHARS: std::ops::RangeInclusive<usize> = 4..=40;
 const TWO_EDITS_CHARS_MIN: usize = 5;
 /// Maximum number of words of brokers that are compared with the misspelled ones of a query.
 const COMPARED_MAX: usize = 300_000;
-
-/// By what brokers are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// The best objects.
-    #[default]
-    Best,
-    /// The language model.
-    Language,
-    /// CORI.
-    Cori,
-}
 
 /// What of a query can be held against summaries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,17 +65,22 @@ impl Wanted {
 }
 
 /// Returns the brokers that may have something, by the place of their contents in `all`, the best first.
-pub(crate) fn ranked(wanted: &Wanted, all: &[&Content], measure: Measure) -> Vec<usize> {
+pub(crate) fn ranked(wanted: &Wanted, all: &[&Content]) -> Vec<usize> {
+    ranked_by(wanted, all, best)
+}
+
+/// Returns the same by another measure: the scores of all contents, by how often each has the words.
+fn ranked_by(
+    wanted: &Wanted,
+    all: &[&Content],
+    measure: fn(&[&Content], &[Vec<Counts>]) -> Vec<f64>,
+) -> Vec<usize> {
     let mut counts: Vec<Vec<Counts>> = all
         .iter()
         .map(|content| wanted.words.iter().map(|it| counts(content, it)).collect())
         .collect();
     count_similar(&wanted.words, all, &mut counts);
-    let scores = match measure {
-        Measure::Best => best(all, &counts),
-        Measure::Language => language(all, &counts),
-        Measure::Cori => cori(all, &counts),
-    };
+    let scores = measure(all, &counts);
     let has_any = |at: usize| {
         wanted.is_more || counts.get(at).is_some_and(|it| it.iter().any(|it| 0 < it.objects))
     };
@@ -159,48 +150,6 @@ fn best(all: &[&Content], counts: &[Vec<Counts>]) -> Vec<f64> {
     counts.iter().map(score).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shares of large numbers")]
-fn language(all: &[&Content], counts: &[Vec<Counts>]) -> Vec<f64> {
-    let share = |often: u64, of: u64| often as f64 / of.max(1) as f64;
-    let words: u64 = all.iter().map(|it| it.words).sum();
-    let of_all = |word: usize| {
-        let often = counts.iter().filter_map(|it| it.get(word)).map(|it| it.occurrences).sum();
-        share(often, words)
-    };
-    let score = |(content, counts): (&&Content, &Vec<Counts>)| {
-        let of_word = |(at, own): (usize, &Counts)| {
-            let background = of_all(at);
-            // A word that nobody has tells nothing.
-            if background == 0.0 {
-                return 0.0;
-            }
-            let own = share(own.occurrences, content.words);
-            (LAMBDA * own + (1.0 - LAMBDA) * background).ln()
-        };
-        counts.iter().enumerate().map(of_word).sum()
-    };
-    all.iter().zip(counts).map(score).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shares of large numbers")]
-fn cori(all: &[&Content], counts: &[Vec<Counts>]) -> Vec<f64> {
-    let brokers = all.len() as f64;
-    let mean = all.iter().map(|it| it.words as f64).sum::<f64>() / brokers.max(1.0);
-    let having = |word: usize| {
-        counts.iter().filter_map(|it| it.get(word)).filter(|it| 0 < it.objects).count() as f64
-    };
-    let score = |(content, counts): (&&Content, &Vec<Counts>)| {
-        let of_word = |(at, own): (usize, &Counts)| {
-            let size = content.words as f64 / mean.max(1.0);
-            let often = own.objects as f64 / (own.objects as f64 + 50.0 + 150.0 * size);
-            let rarity = ((brokers + 0.5) / having(at).max(0.5)).ln() / (brokers + 1.0).ln();
-            0.4 + 0.6 * often * rarity
-        };
-        counts.iter().enumerate().map(of_word).sum()
-    };
-    all.iter().zip(counts).map(score).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -209,6 +158,51 @@ mod tests {
 
     use super::super::bloom::Bloom;
     use super::*;
+
+    /// How much a broker's own words count beside those of all, by the language model.
+    const LAMBDA: f64 = 0.5;
+
+    #[expect(clippy::cast_precision_loss, reason = "shares of large numbers")]
+    fn language(all: &[&Content], counts: &[Vec<Counts>]) -> Vec<f64> {
+        let share = |often: u64, of: u64| often as f64 / of.max(1) as f64;
+        let words: u64 = all.iter().map(|it| it.words).sum();
+        let of_all = |word: usize| {
+            let often = counts.iter().filter_map(|it| it.get(word)).map(|it| it.occurrences).sum();
+            share(often, words)
+        };
+        let score = |(content, counts): (&&Content, &Vec<Counts>)| {
+            let of_word = |(at, own): (usize, &Counts)| {
+                let background = of_all(at);
+                // A word that nobody has tells nothing.
+                if background == 0.0 {
+                    return 0.0;
+                }
+                let own = share(own.occurrences, content.words);
+                (LAMBDA * own + (1.0 - LAMBDA) * background).ln()
+            };
+            counts.iter().enumerate().map(of_word).sum()
+        };
+        all.iter().zip(counts).map(score).collect()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shares of large numbers")]
+    fn cori(all: &[&Content], counts: &[Vec<Counts>]) -> Vec<f64> {
+        let brokers = all.len() as f64;
+        let mean = all.iter().map(|it| it.words as f64).sum::<f64>() / brokers.max(1.0);
+        let having = |word: usize| {
+            counts.iter().filter_map(|it| it.get(word)).filter(|it| 0 < it.objects).count() as f64
+        };
+        let score = |(content, counts): (&&Content, &Vec<Counts>)| {
+            let of_word = |(at, own): (usize, &Counts)| {
+                let size = content.words as f64 / mean.max(1.0);
+                let often = own.objects as f64 / (own.objects as f64 + 50.0 + 150.0 * size);
+                let rarity = ((brokers + 0.5) / having(at).max(0.5)).ln() / (brokers + 1.0).ln();
+                0.4 + 0.6 * often * rarity
+            };
+            counts.iter().enumerate().map(of_word).sum()
+        };
+        all.iter().zip(counts).map(score).collect()
+    }
 
     fn content(objects: u64, terms: &[(&str, u64)], rare: &[&str]) -> Content {
         let mut bloom = Bloom::for_words(rare.len());
@@ -234,9 +228,9 @@ mod tests {
         ];
         let all: Vec<&Content> = all.iter().collect();
         let wanted = Wanted::of(&parse(query).unwrap());
-        for measure in [Measure::Best, Measure::Language, Measure::Cori] {
-            assert_eq!(ranked(&wanted, &all, measure), expected, "{query} by {measure:?}");
-        }
+        assert_eq!(ranked(&wanted, &all), expected, "{query}");
+        assert_eq!(ranked_by(&wanted, &all, language), expected, "{query} by the language model");
+        assert_eq!(ranked_by(&wanted, &all, cori), expected, "{query} by CORI");
     }
 
     #[test]
@@ -257,7 +251,7 @@ mod tests {
             [content(1_000, &[("rock", 900)], &[]), content(1_000, &[("rock", 300)], &["quartz"])];
         let all: Vec<&Content> = all.iter().collect();
         let wanted = Wanted::of(&parse("rock quartz").unwrap());
-        assert_eq!(ranked(&wanted, &all, Measure::Language), [1, 0]);
+        assert_eq!(ranked_by(&wanted, &all, language), [1, 0]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::asking::{Asking, Failure, Spent};
-use super::choose::{Measure, Wanted, ranked};
+use super::choose::{Wanted, ranked};
 use super::merge::{Part, merged};
 use super::peers::{Peer, Peers};
 use super::summary::Content;
@@ -108,19 +108,19 @@ impl Route {
         if own.objects == 0 {
             untold.push(Target::Here);
         } else {
-            told.push((Target::Here, own));
+            told.push((None, &*own));
         }
         for peer in known.iter().filter(|it| !self.0.asking.rests(it)) {
             match &peer.summary {
-                Some(summary) => {
-                    told.push((Target::There(peer.clone()), Arc::new(summary.content.clone())));
-                }
+                Some(summary) => told.push((Some(peer), &summary.content)),
                 None => untold.push(Target::There(peer.clone())),
             }
         }
-        let contents: Vec<&Content> = told.iter().map(|it| &*it.1).collect();
-        let best = ranked(wanted, &contents, Measure::default());
-        let best = best.into_iter().take(ask).filter_map(|at| told.get(at)).map(|it| it.0.clone());
+        let contents: Vec<&Content> = told.iter().map(|it| it.1).collect();
+        let best = ranked(wanted, &contents);
+        let target =
+            |peer: Option<&Peer>| peer.map_or(Target::Here, |it| Target::There(it.clone()));
+        let best = best.into_iter().take(ask).filter_map(|at| told.get(at)).map(|it| target(it.0));
         let chosen = best.chain(untold.into_iter().take(ask)).collect();
         let everywhere = Everywhere {
             by: self.0.here.id.clone(),
