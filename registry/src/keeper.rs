@@ -1,6 +1,8 @@
 //! The keeper: it follows up announcements, keeps the leases, and writes the records of servers.
 
 mod asking;
+mod deciding;
+mod listing;
 mod writing;
 
 use std::net::IpAddr;
@@ -20,7 +22,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use crate::admission::{Admission, Objection};
-use crate::answer::{Listed, Overview, Refused};
+use crate::answer::Refused;
 use crate::config::Announcements;
 use crate::leases::{Decision, Lease, Leases, Standing, Terms};
 use crate::proof::{self, Fault, Pin};
@@ -331,112 +333,6 @@ impl Keeper {
         }
         tracing::info!(id, "a server has said goodbye");
         true
-    }
-
-    /// Approves a server, with another key if one is given or was refused; returns whether it is known.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
-    pub async fn approve(&self, id: &str, key: Option<String>) -> Result<bool, Error> {
-        let asked = {
-            let _turn = self.0.turn.lock().await;
-            let refused = locked(&self.0.refusals).all().1;
-            let refused = refused.into_iter().find(|it| it.id == id && it.key.is_some());
-            let known = self.leases().get(id).cloned();
-            let key = key.or_else(|| refused.as_ref()?.key.clone());
-            let url = match (&known, &refused) {
-                (_, Some(refused))
-                    if known.as_ref().is_none_or(|it| Some(&it.pin.key) != key.as_ref()) =>
-                {
-                    Url::parse(&refused.url).ok()
-                }
-                (Some(known), _) => Some(known.url.clone()),
-                _ => None,
-            };
-            let Some(url) = url else { return Ok(false) };
-            let mut lease = known.unwrap_or_else(|| {
-                leased(&Description::default(), ServerKind::Gatherer, &url, clock::now_ms())
-            });
-            if let Some(key) = key.filter(|it| *it != lease.pin.key) {
-                lease.pin = Pin { key, sequence: 0 };
-            }
-            lease.decision = Decision::Approved;
-            self.write(Vec::new(), vec![(id.to_owned(), Some(lease.clone()))]).await?;
-            self.leases().put(id, lease);
-            Announcement { id: id.to_owned(), base_url: url }
-        };
-        // It is listed once it has said what it is; if it cannot now, when it announces again.
-        if let Ok((body, signature)) = self.0.asking.ask(&asked).await {
-            let here = IpAddr::from([127, 0, 0, 1]);
-            if let Err(Refusal(_, reason)) = self.take(here, &asked, (&body, &signature)).await {
-                tracing::warn!(id, reason, "an approved server is not listed yet");
-            }
-        }
-        Ok(true)
-    }
-
-    /// Revokes a server: it is listed no more, and its announcements are refused. Returns whether it is known.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be written.
-    pub async fn revoke(&self, id: &str) -> Result<bool, Error> {
-        let _turn = self.0.turn.lock().await;
-        let Some(lease) = self.leases().get(id).cloned() else { return Ok(false) };
-        let changes = vec![writing::released(id, &lease)];
-        let lease = Lease { decision: Decision::Revoked, written: String::new(), ..lease };
-        self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
-        self.leases().put(id, lease);
-        self.forget_summary(id).await?;
-        Ok(true)
-    }
-
-    /// Returns the servers that are listed, by kind and name. Blocks.
-    ///
-    /// # Errors
-    ///
-    /// The collection cannot be read.
-    pub fn listed(&self) -> Result<Vec<Listed>, Error> {
-        let mut directory = locked(&self.0.directory);
-        directory.follow(&self.0.collection)?;
-        let (leases, now_ms) = (self.leases(), clock::now_ms());
-        let mut listed: Vec<Listed> = directory
-            .servers()
-            .map(|server| {
-                let lease = leases.get(&server.id).filter(|it| it.url == server.url);
-                let state = lease.map_or("relayed", |it| leases.standing(it, now_ms).name());
-                Listed {
-                    name: server.name.clone(),
-                    kind: server.kind.name().to_owned(),
-                    id: server.id.clone(),
-                    url: server.url.to_string(),
-                    state: state.to_owned(),
-                    last_seen: lease.map_or(server.updated, |it| it.seen_ms / 1_000),
-                    objects: server.objects,
-                    gathers: server.gathers.clone(),
-                }
-            })
-            .collect();
-        listed.sort_by(|a, b| (&a.kind, &a.name, &a.id).cmp(&(&b.kind, &b.name, &b.id)));
-        Ok(listed)
-    }
-
-    /// Returns what an administrator sees.
-    pub fn overview(&self) -> Overview {
-        let (leases, now_ms) = (self.leases(), clock::now_ms());
-        let servers = leases.all().map(|(id, lease)| Listed {
-            name: lease.name.clone(),
-            kind: lease.kind.name().to_owned(),
-            id: id.clone(),
-            url: lease.url.to_string(),
-            state: leases.standing(lease, now_ms).name().to_owned(),
-            last_seen: lease.seen_ms / 1_000,
-            ..Listed::default()
-        });
-        let servers = servers.collect();
-        let (refused, refusals) = locked(&self.0.refusals).all();
-        Overview { servers, refused, refusals }
     }
 }
 
