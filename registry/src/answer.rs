@@ -38,6 +38,15 @@ pub struct Overview {
     pub refusals: Vec<Refused>,
 }
 
+/// What was approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    /// The key of the server.
+    pub key: String,
+    /// The address at which it is asked.
+    pub url: String,
+}
+
 /// An announcement that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {

@@ -57,8 +57,18 @@ struct Keeping {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Why an announcement is refused: its kind, and the reason for people.
-struct Refusal(&'static str, String);
+/// Why an announcement is refused: its kind, the reason for people, and the key that an administrator can approve.
+struct Refusal {
+    kind: &'static str,
+    reason: String,
+    key: Option<String>,
+}
+
+impl Refusal {
+    fn new(kind: &'static str, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into(), key: None }
+    }
+}
 
 impl Keeper {
     /// Returns the keeper of the servers in a registry's collection. Blocks.
@@ -145,9 +155,10 @@ impl Keeper {
     pub async fn announced(&self, from: IpAddr, asked: Announcement) -> (StatusCode, Reply) {
         match self.follow_up(from, &asked).await {
             Ok(answer) => answer,
-            Err(Refusal(kind, reason)) => {
+            Err(refusal) => {
+                let reason = refusal.reason.clone();
                 tracing::debug!(%from, id = asked.id, reason, "an announcement is refused");
-                self.note_refusal(kind, from, &asked, &reason, None);
+                self.note_refusal(from, &asked, refusal);
                 let every_secs = self.every_secs();
                 let reply = Reply { state: State::Refused, reason: Some(reason), every_secs };
                 (StatusCode::FORBIDDEN, reply)
@@ -155,20 +166,14 @@ impl Keeper {
         }
     }
 
-    fn note_refusal(
-        &self,
-        kind: &'static str,
-        from: IpAddr,
-        asked: &Announcement,
-        reason: &str,
-        key: Option<String>,
-    ) {
+    fn note_refusal(&self, from: IpAddr, asked: &Announcement, refusal: Refusal) {
+        let Refusal { kind, reason, key } = refusal;
         let refused = Refused {
             at: clock::now_ms() / 1_000,
             from: from.to_string(),
             id: asked.id.chars().take(16).collect(),
             url: asked.base_url.as_str().chars().take(200).collect(),
-            reason: reason.to_owned(),
+            reason,
             key,
         };
         locked(&self.0.refusals).add(kind, refused);
@@ -186,10 +191,8 @@ impl Keeper {
         well_formed(asked)?;
         let known = self.leases().get(&asked.id).cloned();
         if known.as_ref().is_some_and(|it| it.decision == Decision::Revoked) {
-            return Err(Refusal(
-                "revoked",
-                "an administrator of the registry has revoked it".to_owned(),
-            ));
+            let reason = "an administrator of the registry has revoked it";
+            return Err(Refusal::new("revoked", reason));
         }
         let is_known = known.as_ref().is_some_and(|it| it.url == asked.base_url);
         let admitted =
@@ -203,18 +206,16 @@ impl Keeper {
             (Err(Objection::Again), None) => return Ok(self.later(CROWDED_SECS)),
         }
         if known.is_none() && !self.leases().has_room() {
-            return Err(Refusal(
-                "full",
-                "the registry has as many servers as it can list".to_owned(),
-            ));
+            let reason = "the registry has as many servers as it can list";
+            return Err(Refusal::new("full", reason));
         }
         let Some(permit) = self.0.asking.permit(from, is_known).await else {
             return Ok(self.later(CROWDED_SECS));
         };
         let found = self.0.asking.ask(asked).await;
         drop(permit);
-        let (body, signature) = found.map_err(|reason| Refusal("unreachable", reason))?;
-        let lease = self.take(from, asked, (&body, &signature)).await?;
+        let (body, signature) = found.map_err(|reason| Refusal::new("unreachable", reason))?;
+        let lease = self.take(asked, (&body, &signature)).await?;
         Ok((StatusCode::OK, self.reply(&lease)))
     }
 
@@ -230,12 +231,7 @@ impl Keeper {
     }
 
     /// Takes what was found at an announced address, if it proves what was announced.
-    async fn take(
-        &self,
-        from: IpAddr,
-        asked: &Announcement,
-        found: (&[u8], &str),
-    ) -> Result<Lease, Refusal> {
+    async fn take(&self, asked: &Announcement, found: (&[u8], &str)) -> Result<Lease, Refusal> {
         let _turn = self.0.turn.lock().await;
         let (known, terms) = {
             let leases = self.leases();
@@ -246,11 +242,10 @@ impl Keeper {
         let (kind, description) = match proof::check(found, asked, pin, now_ms) {
             Ok(proved) => proved,
             Err(fault @ (Fault::Key | Fault::OtherKey)) => {
-                let key = serde_json::from_slice::<Description>(found.0).map(|it| it.key);
-                self.note_refusal("key", from, asked, &fault.to_string(), key.ok());
-                return Err(Refusal("proof", fault.to_string()));
+                let key = serde_json::from_slice::<Description>(found.0).map(|it| it.key).ok();
+                return Err(Refusal { key, ..Refusal::new("key", fault.to_string()) });
             }
-            Err(fault) => return Err(Refusal("proof", fault.to_string())),
+            Err(fault) => return Err(Refusal::new("proof", fault.to_string())),
         };
         let decision = known.as_ref().map(|it| it.decision).unwrap_or_default();
         let lease = Lease { decision, ..leased(&description, kind, &asked.base_url, now_ms) };
@@ -258,7 +253,7 @@ impl Keeper {
         self.keep(&asked.id, (known.as_ref(), lease, is_listed), &description).await.map_err(
             |error| {
                 tracing::warn!(%error, id = asked.id, "a server was not written");
-                Refusal("failed", "the registry cannot write at present".to_owned())
+                Refusal::new("failed", "the registry cannot write at present")
             },
         )
     }
@@ -354,7 +349,7 @@ fn leased(description: &Description, kind: ServerKind, url: &Url, now_ms: u64) -
 fn well_formed(asked: &Announcement) -> Result<(), Refusal> {
     let is_id = asked.id.len() == 16 && asked.id.bytes().all(|it| it.is_ascii_hexdigit());
     if !is_id {
-        return Err(Refusal("malformed", "an id has 16 hex digits".to_owned()));
+        return Err(Refusal::new("malformed", "an id has 16 hex digits"));
     }
     let url = &asked.base_url;
     let is_plain = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
@@ -364,8 +359,8 @@ fn well_formed(asked: &Announcement) -> Result<(), Refusal> {
         || !is_short
         || !url.path().ends_with('/')
     {
-        let reason = "base_url is an http or https URL that ends with a slash".to_owned();
-        return Err(Refusal("malformed", reason));
+        let reason = "base_url is an http or https URL that ends with a slash";
+        return Err(Refusal::new("malformed", reason));
     }
     Ok(())
 }

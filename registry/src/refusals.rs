@@ -37,10 +37,12 @@ impl Refusals {
         (counts.collect(), self.last.iter().rev().cloned().collect())
     }
 
-    /// Returns the key that was last found for an id, and can be approved.
-    pub fn key_of(&self, id: &str) -> Option<&str> {
-        let mut of_id = self.last.iter().rev().filter(|it| it.id == id);
-        of_id.find_map(|it| it.key.as_deref())
+    /// Returns the last one of an id for its key: this one, or else the only one that was found.
+    pub fn of(&self, id: &str, key: Option<&str>) -> Option<Refused> {
+        let of_id = self.last.iter().rev().filter(|it| it.id == id && it.key.is_some());
+        let mut found = of_id.filter(|it| key.is_none() || it.key.as_deref() == key);
+        let last = found.next()?;
+        found.all(|it| it.key == last.key).then(|| last.clone())
     }
 }
 
@@ -64,7 +66,16 @@ mod tests {
         refusals.add("proof", refused(5, None));
         let (counts, last) = refusals.all();
         assert_eq!((counts["proof"], counts["key"]), (1_001, 2));
-        assert_eq!((last.len(), &*last[0].id, refusals.key_of("5")), (KEPT_MAX, "5", Some("k2")));
-        assert_eq!(refusals.key_of("999"), None);
+        let key_of = |refusals: &Refusals, id: &str| refusals.of(id, None)?.key;
+        assert_eq!((last.len(), &*last[0].id), (KEPT_MAX, "5"));
+        assert_eq!(key_of(&refusals, "5").unwrap(), "k2");
+        assert_eq!(key_of(&refusals, "999"), None);
+        // Of several, one has to be named.
+        refusals.add("key", Refused { url: "http://h/".to_owned(), ..refused(5, Some("k3")) });
+        assert_eq!(key_of(&refusals, "5"), None);
+        for (key, expected) in [("k2", ""), ("k3", "http://h/")] {
+            assert_eq!(refusals.of("5", Some(key)).unwrap().url, expected);
+        }
+        assert_eq!(refusals.of("5", Some("k4")), None);
     }
 }

@@ -8,7 +8,8 @@
 //! | `GET /api/gathers?url=URL` | the gatherers that have all of a site: a list of [`Gathering`] |
 //! | `GET /servers` | a page of it |
 //! | administration: `GET /servers` | [`Overview`](crate::answer::Overview) |
-//! | administration: `POST /servers/approve?id=ID&key=KEY`, `POST /servers/revoke?id=ID` | 204, or 404 |
+//! | administration: `POST /servers/approve?id=ID&key=KEY` | [`Approved`](crate::answer::Approved), or 404 |
+//! | administration: `POST /servers/revoke?id=ID` | 204, or 404 |
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -225,20 +226,22 @@ struct Decided {
 }
 
 async fn approve(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
-    answered(keeper.approve(&decided.id, decided.key).await)
+    let approved = keeper.approve(&decided.id, decided.key.as_deref()).await;
+    answered(approved.map(|it| it.map(|it| Json(it).into_response())))
 }
 
 async fn revoke(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
-    answered(keeper.revoke(&decided.id).await)
+    let is_known = keeper.revoke(&decided.id).await;
+    answered(is_known.map(|it| it.then(|| StatusCode::NO_CONTENT.into_response())))
 }
 
-fn answered(done: Result<bool, Error>) -> Response {
+fn answered(done: Result<Option<Response>, Error>) -> Response {
     let message = |status, message: String| {
         (status, Json(serde_json::json!({ "error": { "message": message } }))).into_response()
     };
     match done {
-        Ok(true) => StatusCode::NO_CONTENT.into_response(),
-        Ok(false) => message(StatusCode::NOT_FOUND, "no server of this id is known".to_owned()),
+        Ok(Some(answer)) => answer,
+        Ok(None) => message(StatusCode::NOT_FOUND, "no server of this id is known".to_owned()),
         Err(error) => message(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use broker::server::Handle;
 use clap::Subcommand;
 use net::client::Request;
 use net::shutdown::Shutdown;
-use registry::answer::{Listed, Overview};
+use registry::answer::{Approved, Listed, Overview};
 use registry::config::Config;
 use registry::divide::{Proposal, divided};
 use registry::server::Server;
@@ -104,7 +104,7 @@ pub(crate) enum RegistryCommand {
         file: File,
         /// The server's id.
         id: String,
-        /// Its key; default: the one with which it announced itself last.
+        /// Its key; default: the one that is known, or else the only one that was refused.
         #[arg(long)]
         key: Option<String>,
     },
@@ -145,9 +145,14 @@ pub(crate) async fn run(command: RegistryCommand) -> anyhow::Result<ExitCode> {
         }
         RegistryCommand::Approve { file, id, key } => {
             let decided = [("id", Some(&*id)), ("key", key.as_deref())];
-            admin_of(&file.config)?.post("servers/approve", &decided).await?;
-            output::line(&format!("{id} is approved, and listed as soon as it answers"))?;
-            Ok(ExitCode::SUCCESS)
+            let admin = admin_of(&file.config)?;
+            let answer = admin.post("servers/approve", &decided).await?;
+            admin.print(&answer, false, |it: &Approved| {
+                let Approved { key, url } = it;
+                format!(
+                    "{id} is approved at {url} with the key {key}: listed as soon as it answers"
+                )
+            })
         }
         RegistryCommand::Revoke { file, id } => {
             admin_of(&file.config)?.post("servers/revoke", &[("id", Some(&*id))]).await?;

@@ -1,7 +1,5 @@
 //! Decisions of an administrator about servers.
 
-use std::net::IpAddr;
-
 use broker::error::Error;
 use daemon::announce::Announcement;
 use daemon::describe::Description;
@@ -9,52 +7,52 @@ use exchange::servers::ServerKind;
 use net::clock;
 use url::Url;
 
-use super::{Keeper, Refusal, leased, locked, writing};
+use super::{Keeper, leased, locked, writing};
+use crate::answer::Approved;
 use crate::leases::{Decision, Lease};
 use crate::proof::Pin;
 
 impl Keeper {
-    /// Approves a server, with another key if one is given or was refused; returns whether it is known.
+    /// Approves a server, and returns the key and the address that are approved; `None`: it is not known.
+    ///
+    /// Without a key it is the one that is known. Everybody can be refused under any id, so the key of a refusal counts
+    /// if it is named, or if nothing else is known of the id.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
-    pub async fn approve(&self, id: &str, key: Option<String>) -> Result<bool, Error> {
-        let asked = {
+    pub async fn approve(&self, id: &str, key: Option<&str>) -> Result<Option<Approved>, Error> {
+        let (asked, key) = {
             let _turn = self.0.turn.lock().await;
-            let refused = locked(&self.0.refusals).all().1;
-            let refused = refused.into_iter().find(|it| it.id == id && it.key.is_some());
             let known = self.leases().get(id).cloned();
-            let key = key.or_else(|| refused.as_ref()?.key.clone());
-            let url = match (&known, &refused) {
-                (_, Some(refused))
-                    if known.as_ref().is_none_or(|it| Some(&it.pin.key) != key.as_ref()) =>
-                {
-                    Url::parse(&refused.url).ok()
+            let is_new = known.as_ref().is_none_or(|it| key.is_some_and(|key| key != it.pin.key));
+            let refused = locked(&self.0.refusals).of(id, key).filter(|_| is_new);
+            let refused = refused.and_then(|it| Some((it.key?, Url::parse(&it.url).ok()?)));
+            let (key, url) = match (refused, &known) {
+                (Some(refused), _) => refused,
+                (None, Some(known)) => {
+                    (key.unwrap_or(&known.pin.key).to_owned(), known.url.clone())
                 }
-                (Some(known), _) => Some(known.url.clone()),
-                _ => None,
+                (None, None) => return Ok(None),
             };
-            let Some(url) = url else { return Ok(false) };
             let mut lease = known.unwrap_or_else(|| {
                 leased(&Description::default(), ServerKind::Gatherer, &url, clock::now_ms())
             });
-            if let Some(key) = key.filter(|it| *it != lease.pin.key) {
-                lease.pin = Pin { key, sequence: 0 };
+            if key != lease.pin.key {
+                lease.pin = Pin { key: key.clone(), sequence: 0 };
             }
             lease.decision = Decision::Approved;
             self.write(Vec::new(), vec![(id.to_owned(), Some(lease.clone()))]).await?;
             self.leases().put(id, lease);
-            Announcement { id: id.to_owned(), base_url: url }
+            (Announcement { id: id.to_owned(), base_url: url }, key)
         };
         // It is listed once it has said what it is; if it cannot now, when it announces again.
-        if let Ok((body, signature)) = self.0.asking.ask(&asked).await {
-            let here = IpAddr::from([127, 0, 0, 1]);
-            if let Err(Refusal(_, reason)) = self.take(here, &asked, (&body, &signature)).await {
-                tracing::warn!(id, reason, "an approved server is not listed yet");
-            }
+        if let Ok((body, signature)) = self.0.asking.ask(&asked).await
+            && let Err(refusal) = self.take(&asked, (&body, &signature)).await
+        {
+            tracing::warn!(id, reason = refusal.reason, "an approved server is not listed yet");
         }
-        Ok(true)
+        Ok(Some(Approved { key, url: asked.base_url.into() }))
     }
 
     /// Revokes a server: it is listed no more, and its announcements are refused. Returns whether it is known.

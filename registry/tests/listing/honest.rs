@@ -4,14 +4,20 @@ use std::time::Duration;
 
 use broker::answer::Answer;
 use broker::source::{Kind, Source};
-use daemon::announce::{GOODBYE_PATH, Gathering, Goodbye, State};
-use daemon::describe::SIGNATURE;
+use daemon::announce::{Announcement, GOODBYE_PATH, Gathering, Goodbye, State};
+use daemon::describe::{Description, SIGNATURE};
 use http::HeaderValue;
 use net::client::Request;
+use registry::answer::Approved;
+use registry::keeper::Keeper;
 
 use crate::common::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
+
+async fn approve(keeper: &Keeper, id: &str, key: Option<&str>) -> Option<Approved> {
+    keeper.approve(id, key).await.unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_is_listed_found_and_gone_when_it_ends() {
@@ -90,7 +96,8 @@ async fn an_administrator_approves_and_revokes() {
     assert_eq!(announce(&registry.url, &fake.announcement()).await.1.state, State::Waiting);
     assert!(listed(&registry.url).await.is_empty());
     assert_eq!(registry.handle.overview().servers[0].state, "waiting");
-    assert!(registry.handle.approve(&id, None).await.unwrap());
+    let own = approve(&registry.handle, &id, None).await.unwrap();
+    assert_eq!((&*own.key, &*own.url), (fake.identity.key(), fake.url.as_str()));
     assert_eq!(listed(&registry.url).await.len(), 1);
     assert!(registry.handle.revoke(&id).await.unwrap());
     assert!(listed(&registry.url).await.is_empty());
@@ -98,21 +105,35 @@ async fn an_administrator_approves_and_revokes() {
     let (status, reply) = announce(&registry.url, &fake.announcement()).await;
     assert!(status == 403 && reply.reason.unwrap().contains("revoked"));
     assert_eq!(*fake.asked.lock().unwrap(), asked, "a revoked server is asked nothing");
-    assert!(!registry.handle.approve("0000000000000000", None).await.unwrap());
-    // With another key it has to be approved again.
+    assert_eq!(approve(&registry.handle, "0000000000000000", None).await, None);
+    // With another key it has to be approved again, and that key has to be named: it may be anybody's.
     let other = Fake::start(3).await;
     let mut description = other.description(1);
     description.id.clone_from(&id);
     other.serve(&description);
-    assert!(registry.handle.approve(&id, None).await.unwrap());
-    let announcement =
-        daemon::announce::Announcement { id: id.clone(), base_url: other.url.clone() };
+    assert_eq!(approve(&registry.handle, &id, None).await.as_ref(), Some(&own));
+    let announcement = Announcement { id: id.clone(), base_url: other.url.clone() };
     let (_, reply) = announce(&registry.url, &announcement).await;
     assert!(reply.reason.unwrap().contains("another key"));
-    assert!(registry.handle.approve(&id, None).await.unwrap());
-    let list = until(&registry.url, "the new key", |it| it.len() == 1).await;
+    assert_eq!(approve(&registry.handle, &id, None).await, Some(own));
+    let list = listed(&registry.url).await;
+    assert_eq!((list.len(), &*list[0].url), (1, fake.url.as_str()));
+    let refused = registry.handle.overview();
+    assert_eq!((refused.refused["key"], refused.refused.get("proof")), (1, None));
+    let new = refused.refusals.into_iter().find_map(|it| it.key).unwrap();
+    assert_eq!(new, other.identity.key());
+    assert_eq!(approve(&registry.handle, &id, Some(&new)).await.unwrap().key, new);
     // The old address is released.
-    assert_eq!(list[0].url, other.url.as_str());
+    let list = listed(&registry.url).await;
+    assert_eq!((list.len(), &*list[0].url), (1, other.url.as_str()));
+    // Of an id of which nothing else is known, the key that was refused is the one.
+    let (third, unknown) = (Fake::start(4).await, "00000000000000aa");
+    third.serve(&Description { id: unknown.to_owned(), ..third.description(1) });
+    let announcement = Announcement { id: unknown.to_owned(), base_url: third.url.clone() };
+    assert_eq!(announce(&registry.url, &announcement).await.0, 403);
+    let approved = approve(&registry.handle, unknown, None).await.unwrap();
+    assert_eq!((&*approved.key, &*approved.url), (third.identity.key(), third.url.as_str()));
+    assert_eq!(listed(&registry.url).await.len(), 2);
     // Commands want the token.
     let url = registry.admin.join(&format!("servers/revoke?id={id}")).unwrap();
     let refused = client().send(Request::post(url, "")).await.unwrap();
