@@ -2,7 +2,8 @@
 //!
 //! To follow one up costs a request to a host that a stranger has named. So strangers have a budget, each address by
 //! itself and all together, whatever they send; servers that are known, and are where they were, wait for nobody. A
-//! server is asked once in some seconds at most, however often somebody announces it.
+//! server is asked once in some seconds at most, however often somebody announces it, and one that did not answer is
+//! left alone for longer.
 //!
 //! Source: ours.
 //!
@@ -65,6 +66,8 @@ impl Purse {
 pub enum Objection {
     /// The server was asked just now.
     Again,
+    /// It did not answer just now.
+    Silent(Duration),
     /// The address has announced too much.
     Own(Duration),
     /// Strangers have announced too much.
@@ -76,8 +79,15 @@ pub enum Objection {
 pub struct Admission {
     by_address: HashMap<IpAddr, Purse>,
     strangers: Purse,
-    /// When each server was last asked.
-    asked: HashMap<String, Instant>,
+    /// Until when each server is not asked again.
+    asked: HashMap<String, Pause>,
+}
+
+/// A pause between two questions to a server.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: Instant,
+    is_silent: bool,
 }
 
 impl Admission {
@@ -99,19 +109,27 @@ impl Admission {
         (id, is_known): (&str, bool),
         now: Instant,
     ) -> Result<(), Objection> {
-        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < AGAIN;
-        if is_known && self.asked.get(id).is_some_and(is_recent) {
-            return Err(Objection::Again);
-        }
         if !is_known {
-            self.spend(address, now)?;
-        } else {
-            if ASKED_MAX <= self.asked.len() {
-                self.asked.retain(|_, at| is_recent(at));
-            }
-            self.asked.insert(id.to_owned(), now);
+            return self.spend(address, now);
         }
+        if let Some(pause) = self.asked.get(id).filter(|it| now < it.until) {
+            let wait = pause.until.saturating_duration_since(now);
+            return Err(if pause.is_silent { Objection::Silent(wait) } else { Objection::Again });
+        }
+        self.pause(id, Pause { until: now + AGAIN, is_silent: false }, now);
         Ok(())
+    }
+
+    /// Leaves a server that is known alone for some time: it did not answer.
+    pub fn leave_alone(&mut self, id: &str, pause: Duration, now: Instant) {
+        self.pause(id, Pause { until: now + pause, is_silent: true }, now);
+    }
+
+    fn pause(&mut self, id: &str, pause: Pause, now: Instant) {
+        if ASKED_MAX <= self.asked.len() {
+            self.asked.retain(|_, it| now < it.until);
+        }
+        self.asked.insert(id.to_owned(), pause);
     }
 
     fn spend(&mut self, address: IpAddr, now: Instant) -> Result<(), Objection> {
@@ -155,6 +173,21 @@ mod tests {
         }
         assert_eq!(admission.admit(address(1), ("k1", true), later), Err(Objection::Again));
         assert_eq!(admission.admit(address(1), ("k1", true), later + AGAIN), Ok(()));
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_left_alone() {
+        let start = net::clock::monotonic();
+        let mut admission = Admission::new(start);
+        let pause = Duration::from_secs(60);
+        assert_eq!(admission.admit(address(1), ("k", true), start), Ok(()));
+        admission.leave_alone("k", pause, start);
+        let later = start + Duration::from_secs(20);
+        let wait = Duration::from_secs(40);
+        assert_eq!(admission.admit(address(1), ("k", true), later), Err(Objection::Silent(wait)));
+        // At another address it is a stranger.
+        assert_eq!(admission.admit(address(1), ("k", false), later), Ok(()));
+        assert_eq!(admission.admit(address(1), ("k", true), start + pause), Ok(()));
     }
 
     #[test]

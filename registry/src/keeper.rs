@@ -37,6 +37,8 @@ const URL_BYTES_MAX: usize = 2_048;
 const FIGURES_MS: u64 = 3_600_000;
 /// Time between two looks for servers that are gone.
 const LOOK: Duration = Duration::from_secs(10);
+/// Longest time for which a known server that did not answer is not asked again.
+const SILENCE: Duration = Duration::from_secs(60);
 /// Time after which to come again where there is no room now, in seconds.
 const CROWDED_SECS: u64 = 10;
 
@@ -200,20 +202,25 @@ impl Keeper {
         match (admitted, &known) {
             (Ok(()), _) => {}
             (Err(Objection::Again), Some(lease)) => return Ok((StatusCode::OK, self.reply(lease))),
-            (Err(Objection::Own(wait) | Objection::Strangers(wait)), _) => {
-                return Ok(self.later(wait.as_secs() + 1));
-            }
+            (
+                Err(Objection::Own(wait) | Objection::Strangers(wait) | Objection::Silent(wait)),
+                _,
+            ) => return Ok(self.later(wait.as_secs() + 1)),
             (Err(Objection::Again), None) => return Ok(self.later(CROWDED_SECS)),
         }
         if known.is_none() && !self.leases().has_room() {
             let reason = "the registry has as many servers as it can list";
             return Err(Refusal::new("full", reason));
         }
-        let Some(permit) = self.0.asking.permit(from, is_known).await else {
+        let Some(permit) = self.0.asking.permit(from, is_known, asked).await else {
             return Ok(self.later(CROWDED_SECS));
         };
         let found = self.0.asking.ask(asked).await;
         drop(permit);
+        if is_known && found.is_err() {
+            let pause = SILENCE.min(Duration::from_secs(self.every_secs()));
+            locked(&self.0.admission).leave_alone(&asked.id, pause, clock::monotonic());
+        }
         let (body, signature) = found.map_err(|reason| Refusal::new("unreachable", reason))?;
         let lease = self.take(asked, (&body, &signature)).await?;
         Ok((StatusCode::OK, self.reply(&lease)))

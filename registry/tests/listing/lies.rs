@@ -105,6 +105,24 @@ async fn what_is_malformed_private_or_too_much_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_known_and_does_not_answer_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = settings(&dir.path().join("r"), DAY);
+    config.announcements.every = Duration::from_secs(300);
+    let registry = registry(config).await;
+    let fake = Fake::start(1).await;
+    fake.serve(&fake.description(1));
+    assert_eq!(announce(&registry.url, &fake.announcement()).await.1.state, State::Listed);
+    fake.served.lock().unwrap().0 = StatusCode::NOT_FOUND;
+    assert_eq!(announce(&registry.url, &fake.announcement()).await.0, 403);
+    let asked = *fake.asked.lock().unwrap();
+    let (status, reply) = announce(&registry.url, &fake.announcement()).await;
+    assert!(status == 429 && (2..=60).contains(&reply.every_secs), "{status} {reply:?}");
+    assert_eq!(*fake.asked.lock().unwrap(), asked, "it is asked all the same");
+    registry.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_says_of_itself_is_text() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(settings(&dir.path().join("r"), DAY)).await;
