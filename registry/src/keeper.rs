@@ -16,6 +16,7 @@ use daemon::announce::{Announcement, Goodbye, Reply, State};
 use daemon::describe::Description;
 use exchange::servers::{self, ServerKind};
 use http::StatusCode;
+use net::clock::JumpDetector;
 use net::shutdown::Shutdown;
 use net::{client, clock, identity};
 use tokio::time::sleep;
@@ -107,34 +108,39 @@ impl Keeper {
 
     /// Removes servers that are gone, until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
+        let mut clock = JumpDetector::start();
         loop {
             tokio::select! {
                 () = shutdown.started() => return,
                 () = sleep(LOOK) => {}
             }
-            if let Err(error) = self.remove_gone().await {
+            if let Err(error) = self.remove_gone(&mut clock).await {
                 tracing::warn!(%error, "servers that are gone are still listed; tried again");
             }
         }
     }
 
-    async fn remove_gone(&self) -> Result<(), Error> {
+    async fn remove_gone(&self, clock: &mut JumpDetector) -> Result<(), Error> {
         let _turn = self.0.turn.lock().await;
         let gone: Vec<(String, Lease)> = {
-            let leases = self.leases();
-            let gone = leases.gone(clock::now_ms()).into_iter();
+            let (mut leases, now_ms) = (self.leases(), clock::now_ms());
+            if let Some(by_ms) = clock.jump_ms() {
+                tracing::warn!(by_ms, "the clock was set: silence counts from now on");
+                leases.begin(now_ms);
+            }
+            let gone = leases.gone(now_ms).into_iter();
             gone.filter_map(|id| Some((id.clone(), leases.get(&id)?.clone()))).collect()
         };
         if gone.is_empty() {
             return Ok(());
         }
         let changes = gone.iter().map(|(id, lease)| writing::released(id, lease)).collect();
-        let notes: Vec<_> = gone.iter().map(|(id, _)| (id.clone(), None)).collect();
-        self.write(changes, notes).await?;
-        for (id, lease) in &gone {
-            tracing::info!(%id, url = %lease.url, "a server is gone");
-            self.leases().remove(id);
-            self.forget_summary(id).await?;
+        let notes: Vec<_> = gone.iter().map(|(id, lease)| (id.clone(), kept(lease))).collect();
+        self.write(changes, notes.clone()).await?;
+        for (id, lease) in notes {
+            tracing::info!(%id, "a server is gone");
+            self.leases().replace(&id, lease);
+            self.forget_summary(&id).await?;
         }
         Ok(())
     }
@@ -318,24 +324,25 @@ impl Keeper {
         }
         // It is the daemon's own word, and travels to all registries that have heard of it.
         let gone = Change::Withdraw(writing::object(&id, &lease), servers::version(sequence));
-        // Who waits for approval, or is approved, need not ask again. Nor must an older message bring it back.
-        let is_kept = lease.decision != Decision::None;
-        let pin = Pin { sequence, ..lease.pin.clone() };
-        let kept = is_kept.then(|| Lease { pin, written: String::new(), ..lease });
+        // Nor must an older message bring it back.
+        let kept = kept(&Lease { pin: Pin { sequence, ..lease.pin.clone() }, ..lease });
         if let Err(error) = self.write(vec![gone], vec![(id.clone(), kept.clone())]).await {
             tracing::warn!(%error, id, "a goodbye was not written");
             return false;
         }
-        match kept {
-            Some(lease) => drop(self.leases().put(&id, lease)),
-            None => drop(self.leases().remove(&id)),
-        }
+        self.leases().replace(&id, kept);
         if let Err(error) = self.forget_summary(&id).await {
             tracing::warn!(%error, id, "the summary of a server that has ended is still there");
         }
         tracing::info!(id, "a server has said goodbye");
         true
     }
+}
+
+/// Returns what is kept of the lease of a server that is listed no more: who is approved, or revoked, stays it.
+fn kept(lease: &Lease) -> Option<Lease> {
+    let is_kept = lease.decision != Decision::None;
+    is_kept.then(|| Lease { written: String::new(), ..lease.clone() })
 }
 
 /// Returns a lease of a server that has just been heard of.

@@ -1,8 +1,8 @@
 //! Leases: which servers are there, by when they were last heard of.
 //!
 //! A server that announces itself has a lease. It is dead when two announcements in a row are missing, and gone when
-//! none has come for its time-to-live, or when it says goodbye. Time in which the registry did not run does not count,
-//! and when it hears of nobody at all, it takes no more than a hundred for gone.
+//! none has come for its time-to-live, or when it says goodbye. Time in which the registry did not run, or heard of
+//! nobody, does not count; while it hears of nobody, it takes no more than a hundred for gone.
 //!
 //! Source: ours.
 //!
@@ -111,7 +111,18 @@ pub struct Leases {
 impl Leases {
     /// Returns the leases of a registry that begins to hear at `now_ms`, with those of before.
     pub fn new(terms: Terms, all: BTreeMap<String, Lease>, now_ms: u64) -> Self {
-        Self { terms, all, hearing_since_ms: now_ms, heard_ms: now_ms }
+        let mut leases = Self { terms, all, hearing_since_ms: 0, heard_ms: 0 };
+        leases.begin(now_ms);
+        leases
+    }
+
+    /// Begins to hear: at the start, and when the clock was set. Nothing was in the future.
+    pub fn begin(&mut self, now_ms: u64) {
+        (self.hearing_since_ms, self.heard_ms) = (now_ms, now_ms);
+        for lease in self.all.values_mut() {
+            lease.seen_ms = lease.seen_ms.min(now_ms);
+            lease.written_ms = lease.written_ms.min(now_ms);
+        }
     }
 
     /// Returns when servers are dead, and gone.
@@ -136,13 +147,20 @@ impl Leases {
 
     /// Takes what a server has proved, or an administrator has decided; returns what was known before.
     pub fn put(&mut self, id: &str, lease: Lease) -> Option<Lease> {
+        if self.dead_ms() < lease.seen_ms.saturating_sub(self.heard_ms) {
+            // The registry was cut off: the others could not be heard, either.
+            self.hearing_since_ms = lease.seen_ms;
+        }
         self.heard_ms = self.heard_ms.max(lease.seen_ms);
         self.all.insert(id.to_owned(), lease)
     }
 
-    /// Forgets a server.
-    pub fn remove(&mut self, id: &str) -> Option<Lease> {
-        self.all.remove(id)
+    /// Puts what is kept of a server that is listed no more in its place; `None`: nothing.
+    pub fn replace(&mut self, id: &str, kept: Option<Lease>) {
+        match kept {
+            Some(lease) => drop(self.all.insert(id.to_owned(), lease)),
+            None => drop(self.all.remove(id)),
+        }
     }
 
     /// Returns how a server stands.
@@ -164,11 +182,15 @@ impl Leases {
         now_ms.saturating_sub(lease.seen_ms.max(self.hearing_since_ms))
     }
 
-    /// Returns the ids of the servers that are gone. What an administrator has revoked stays known.
+    /// Returns the ids of the servers that are gone, whatever is kept of them. What an administrator has revoked is not
+    /// listed anyway.
     pub fn gone(&self, now_ms: u64) -> Vec<String> {
-        let is_gone = |it: &Lease| {
-            it.decision != Decision::Revoked && self.terms.ttl_ms < self.silent_ms(it, now_ms)
+        let is_kept = |it: &Lease| match it.decision {
+            Decision::None => false,
+            Decision::Approved => it.written.is_empty(),
+            Decision::Revoked => true,
         };
+        let is_gone = |it: &Lease| !is_kept(it) && self.terms.ttl_ms < self.silent_ms(it, now_ms);
         let gone = self.all.iter().filter(|it| is_gone(it.1)).map(|it| it.0.clone());
         let gone: Vec<String> = gone.collect();
         let is_deaf = self.dead_ms() < now_ms.saturating_sub(self.heard_ms);
@@ -233,8 +255,26 @@ mod tests {
         let mut leases = Leases::new(TERMS, known, 0);
         let later = 61 * MINUTE;
         assert_eq!(leases.gone(later), Vec::<String>::new());
-        leases.put("other", lease(later));
-        assert_eq!(leases.gone(later).len(), GONE_MAX + 1);
+        // The first one that is heard of again says nothing of the others: they have their time once more.
+        for minute in (61..=121).step_by(5) {
+            leases.put("other", lease(minute * MINUTE));
+            assert_eq!(leases.gone(minute * MINUTE), Vec::<String>::new(), "{minute}");
+        }
+        leases.put("other", lease(122 * MINUTE));
+        assert_eq!(leases.gone(122 * MINUTE).len(), GONE_MAX + 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_takes_nobody_away() {
+        let day = 24 * 60 * MINUTE;
+        let known = BTreeMap::from([("a".to_owned(), lease(day))]);
+        let mut leases = Leases::new(TERMS, known, day);
+        for now_ms in [10 * day, 2 * day, 0] {
+            leases.begin(now_ms);
+            assert_eq!(leases.gone(now_ms + 60 * MINUTE), Vec::<String>::new());
+            assert_eq!(leases.gone(now_ms + 61 * MINUTE), ["a"]);
+        }
+        assert_eq!(leases.get("a").unwrap().seen_ms, 0);
     }
 
     #[test]
@@ -249,8 +289,12 @@ mod tests {
             leases.put("a", Lease { decision, ..lease(0) });
             assert_eq!(standing(&leases, "a", 0), expected);
         }
-        leases.put("b", lease(100 * MINUTE));
-        leases.put("b", lease(170 * MINUTE));
+        assert_eq!(leases.gone(170 * MINUTE), Vec::<String>::new());
+        // Who is approved is listed no more when it is gone, and stays approved.
+        let approved = Lease { decision: Decision::Approved, ..lease(0) };
+        leases.put("a", Lease { written: "x".to_owned(), ..approved.clone() });
+        assert_eq!(leases.gone(170 * MINUTE), ["a"]);
+        leases.put("a", approved);
         assert_eq!(leases.gone(170 * MINUTE), Vec::<String>::new());
     }
 }

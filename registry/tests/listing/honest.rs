@@ -76,11 +76,20 @@ async fn who_is_silent_is_gone_and_a_restart_forgets_nobody() {
     let (status, reply) = announce(&second.url, &fake.announcement()).await;
     assert_eq!((status, reply.state), (403, State::Refused));
     assert!(reply.reason.unwrap().contains("older"));
-    until(&second.url, "its end", <[_]>::is_empty).await;
+    // Of who is gone nothing is known any more, but that it was approved.
+    let approved = Fake::start(2).await;
+    approved.serve(&approved.description(1));
+    announce(&second.url, &approved.announcement()).await;
+    approve(&second.handle, &approved.identity.id(), None).await.unwrap();
+    until(&second.url, "their end", <[_]>::is_empty).await;
+    let known = second.handle.overview().servers;
+    assert_eq!((known.len(), &known[0].id), (1, &approved.identity.id()));
     // Back again, it is as new.
     fake.serve(&fake.description(6));
-    assert_eq!(announce(&second.url, &fake.announcement()).await.1.state, State::Listed);
-    assert_eq!(listed(&second.url).await.len(), 1);
+    for it in [&fake, &approved] {
+        assert_eq!(announce(&second.url, &it.announcement()).await.1.state, State::Listed);
+    }
+    assert_eq!(listed(&second.url).await.len(), 2);
     second.stop().await;
 }
 
