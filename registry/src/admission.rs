@@ -22,9 +22,9 @@ pub const AGAIN: Duration = Duration::from_secs(2);
 
 /// A budget: so many at once, and again one after each pause.
 #[derive(Clone, Copy, Debug)]
-struct Budget {
-    most: f64,
-    per_second: f64,
+pub(crate) struct Budget {
+    pub(crate) most: f64,
+    pub(crate) per_second: f64,
 }
 
 /// What an address may spend.
@@ -34,13 +34,13 @@ const OF_ALL: Budget = Budget { most: 600.0, per_second: 20.0 };
 
 /// What is left of a budget.
 #[derive(Clone, Copy, Debug)]
-struct Purse {
+pub(crate) struct Purse {
     left: f64,
     at: Instant,
 }
 
 impl Purse {
-    fn new(budget: Budget, now: Instant) -> Self {
+    pub(crate) fn new(budget: Budget, now: Instant) -> Self {
         Self { left: budget.most, at: now }
     }
 
@@ -51,7 +51,7 @@ impl Purse {
     }
 
     /// Takes one, or returns after which time there is one.
-    fn take(&mut self, budget: Budget, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(&mut self, budget: Budget, now: Instant) -> Result<(), Duration> {
         *self = self.at(budget, now);
         if self.left < 1.0 {
             return Err(Duration::from_secs_f64((1.0 - self.left) / budget.per_second));

@@ -32,7 +32,7 @@ pub struct Listed {
 pub struct Overview {
     /// All servers that have announced themselves.
     pub servers: Vec<Listed>,
-    /// Number of announcements that were refused since the start, by reason.
+    /// Number of announcements that were refused since the start, by reason; `summary`: of content summaries.
     pub refused: std::collections::BTreeMap<String, u64>,
     /// The last of them.
     pub refusals: Vec<Refused>,

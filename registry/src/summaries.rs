@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,10 +25,17 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
+use crate::admission::{Budget, Purse};
+
 /// Folder of the collection in the data directory.
 const FOLDER: &str = "summaries";
 /// Longest feed of a summary, in bytes, compressed.
 const BYTES_MAX: u64 = 8 << 20;
+/// Longest record of a summary, in bytes: a broker's own have little more than half of it.
+const RECORD_BYTES_MAX: usize = 2 << 20;
+/// How often the summary of a broker is fetched: some times at once, for what comes soon after its start, and again one
+/// each 30 s.
+const FETCHES: Budget = Budget { most: 5.0, per_second: 1.0 / 30.0 };
 /// Time for fetching one.
 const FETCH: Duration = Duration::from_secs(60);
 /// Number of summaries that are fetched at a time.
@@ -53,6 +61,10 @@ struct Keeping {
     own_id: String,
     wanted: Mutex<BTreeMap<String, Wanted>>,
     changed: Notify,
+    /// Locked while a summary is put in its place, or forgotten.
+    writing: Mutex<()>,
+    /// Number of summaries that were refused because they are too long.
+    refused: AtomicU64,
 }
 
 /// The summary of a broker.
@@ -65,6 +77,7 @@ struct Wanted {
     is_running: bool,
     failures: u32,
     not_before: Option<Instant>,
+    purse: Purse,
 }
 
 impl Summaries {
@@ -79,17 +92,33 @@ impl Summaries {
         allow_private: bool,
         own_id: &str,
     ) -> Result<Self, Error> {
-        let options = Options { own_id: Some(own_id.to_owned()), ..Options::default() };
+        let options = Options {
+            own_id: Some(own_id.to_owned()),
+            record_bytes_max: RECORD_BYTES_MAX,
+            ..Options::default()
+        };
         let now = Stamp(clock::now_ms());
         let (collection, _) = Collection::open(&data.join(FOLDER), options, now)?;
-        let own_id = own_id.to_owned();
-        let (wanted, changed) = (Mutex::default(), Notify::new());
-        Ok(Self(Arc::new(Keeping { collection, client, allow_private, own_id, wanted, changed })))
+        Ok(Self(Arc::new(Keeping {
+            collection,
+            client,
+            allow_private,
+            own_id: own_id.to_owned(),
+            wanted: Mutex::default(),
+            changed: Notify::new(),
+            writing: Mutex::default(),
+            refused: AtomicU64::new(0),
+        })))
     }
 
     /// Returns the collection that has them all.
     pub fn collection(&self) -> Collection {
         self.0.collection.clone()
+    }
+
+    /// Returns the number of summaries that were refused since the start because they are too long.
+    pub fn refused(&self) -> u64 {
+        self.0.refused.load(Ordering::Relaxed)
     }
 
     fn wanted(&self) -> MutexGuard<'_, BTreeMap<String, Wanted>> {
@@ -106,6 +135,7 @@ impl Summaries {
             is_running: false,
             failures: 0,
             not_before: None,
+            purse: Purse::new(FETCHES, clock::monotonic()),
         });
         if known.version != version || known.url != *url {
             (known.url, known.version) = (url.clone(), version.to_owned());
@@ -114,12 +144,17 @@ impl Summaries {
         }
     }
 
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        self.0.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets the summary of a broker. Blocks.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
     pub fn forget(&self, id: &str) -> Result<(), Error> {
+        let _writing = self.writing();
         self.wanted().remove(id);
         self.0.collection.remove_source(id, Stamp(clock::now_ms()))?;
         Ok(())
@@ -166,9 +201,17 @@ impl Summaries {
                 && it.taken.as_ref() != Some(&it.version)
                 && it.not_before.is_none_or(|at| at <= now)
         };
-        let (id, found) = wanted.iter_mut().find(|it| is_due(it.1))?;
-        found.is_running = true;
-        Some((id.clone(), found.clone()))
+        for (id, found) in wanted.iter_mut().filter(|it| is_due(it.1)) {
+            match found.purse.take(FETCHES, now) {
+                Ok(()) => {
+                    found.is_running = true;
+                    return Some((id.clone(), found.clone()));
+                }
+                // By then it may be a later version.
+                Err(wait) => found.not_before = Some(now + wait),
+            }
+        }
+        None
     }
 
     async fn take(&self, id: &str, wanted: &Wanted) {
@@ -200,29 +243,26 @@ impl Summaries {
             return Err(format!("its feed answers {}", response.status));
         }
         let bytes = response.bytes(BYTES_MAX).await.map_err(|it| it.to_string())?;
-        let (this, id) = (self.clone(), id.to_owned());
-        let put = tokio::task::spawn_blocking(move || this.put(&id, &bytes)).await;
-        put.map_err(|it| it.to_string())?
+        let (this, id, base) = (self.clone(), id.to_owned(), base.clone());
+        let put = move || this.put(&id, &base, own_summary(&id, &bytes)?);
+        tokio::task::spawn_blocking(put).await.map_err(|it| it.to_string())?
     }
 
-    fn put(&self, id: &str, bytes: &[u8]) -> Result<(), String> {
-        let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
-        decoder.feed(bytes);
-        let mut found = None;
-        while let Some(member) = decoder.next_member().map_err(|it| it.to_string())? {
-            for scanned in member.changes().map_err(|it| it.to_string())? {
-                if let Change::Update(record) = scanned.change
-                    && is_summary_of(&record, id)
-                {
-                    found = Some(record);
-                }
-            }
-        }
-        let mut record = found.ok_or("its feed has no summary of its own")?;
+    /// Puts a summary of the broker at `base` in place of the one before, if it is still wanted.
+    fn put(&self, id: &str, base: &Url, summary: Change) -> Result<(), String> {
+        let Change::Update(mut record) = summary else { return Ok(()) };
         let made = record.number("Update-Time").unwrap_or_default().min(clock::now_ms() / 1_000);
         record.set(GATHERER_ID, id);
         record.set(ORIGIN_VERSION, Version { epoch: MADE, serial: made }.to_string());
         let collection = &self.0.collection;
+        if !collection.takes(&record) {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(format!("it has more than {RECORD_BYTES_MAX} bytes"));
+        }
+        let _writing = self.writing();
+        if self.wanted().get(id).is_none_or(|it| it.url != *base) {
+            return Err("it is wanted no more".to_owned());
+        }
         let before = collection.cursor(id).map_err(|it| it.to_string())?;
         let serial = before.map_or(0, |it| it.serial) + 1;
         let pulled = Pulled {
@@ -260,5 +300,91 @@ impl Summaries {
             sleep(if failures == 0 { Duration::from_millis(200) } else { pause.min(RETRY.1) })
                 .await;
         }
+    }
+}
+
+/// Returns the summary of a broker itself in its feed.
+fn own_summary(id: &str, bytes: &[u8]) -> Result<Change, String> {
+    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
+    decoder.feed(bytes);
+    let mut found = None;
+    while let Some(member) = decoder.next_member().map_err(|it| it.to_string())? {
+        for scanned in member.changes().map_err(|it| it.to_string())? {
+            if let Change::Update(record) = &scanned.change
+                && is_summary_of(record, id)
+            {
+                found = Some(scanned.change);
+            }
+        }
+    }
+    found.ok_or_else(|| "its feed has no summary of its own".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use net::client::Settings;
+    use soif::Record;
+
+    use super::*;
+
+    const ID: &str = "00000000000000a1";
+
+    fn summaries(folder: &Path) -> Summaries {
+        Summaries::open(folder, Client::new(Settings::default()), true, "own").unwrap()
+    }
+
+    fn url() -> Url {
+        Url::parse("http://h:8501/").unwrap()
+    }
+
+    fn summary(bytes: usize) -> Change {
+        let mut record = Record::new("SUMMARY", format!("urn:harvest:summary:{ID}"));
+        record.push(GATHERER_ID, ID);
+        record.push("Rare-Terms", vec![0xff; bytes]);
+        Change::Update(record)
+    }
+
+    #[test]
+    fn a_summary_that_is_too_long_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let summaries = summaries(folder.path());
+        summaries.want(ID, &url(), "1");
+        let error = summaries.put(ID, &url(), summary(RECORD_BYTES_MAX)).unwrap_err();
+        assert!(error.contains("2097152"), "{error}");
+        assert_eq!((summaries.refused(), summaries.collection().len()), (1, 0));
+        summaries.put(ID, &url(), summary(RECORD_BYTES_MAX / 2 + 100_000)).unwrap();
+        assert_eq!((summaries.refused(), summaries.collection().len()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_forgotten_while_it_is_fetched_is_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let summaries = summaries(folder.path());
+        summaries.want(ID, &url(), "1");
+        assert!(summaries.next().is_some());
+        summaries.forget(ID).unwrap();
+        assert!(summaries.put(ID, &url(), summary(10)).is_err());
+        assert_eq!(summaries.collection().len(), 0);
+    }
+
+    #[test]
+    fn a_broker_is_not_asked_for_each_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let summaries = summaries(folder.path());
+        let mut fetched = Vec::new();
+        for version in 0..100 {
+            summaries.want(ID, &url(), &version.to_string());
+            let Some((id, found)) = summaries.next() else { continue };
+            fetched.push(found.version);
+            let mut wanted = summaries.wanted();
+            let known = wanted.get_mut(&id).unwrap();
+            (known.is_running, known.taken) = (false, fetched.last().cloned());
+        }
+        assert_eq!(fetched, ["0", "1", "2", "3", "4"]);
+        // The last version is fetched when it is its turn.
+        let wanted = summaries.wanted()[ID].clone();
+        assert_eq!(wanted.version, "99");
+        let wait = wanted.not_before.unwrap().saturating_duration_since(clock::monotonic());
+        assert!(!wait.is_zero() && wait <= Duration::from_secs(30), "{wait:?}");
     }
 }

@@ -50,7 +50,9 @@ impl Keeper {
             ..Listed::default()
         });
         let servers = servers.collect();
-        let (refused, refusals) = locked(&self.0.refusals).all();
+        let (mut refused, refusals) = locked(&self.0.refusals).all();
+        let summaries = self.0.summaries.refused();
+        refused.extend((0 < summaries).then(|| ("summary".to_owned(), summaries)));
         Overview { servers, refused, refusals }
     }
 }
