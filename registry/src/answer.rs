@@ -20,8 +20,9 @@ pub struct Listed {
     pub state: String,
     /// When its description was last read, in Unix seconds; of a relayed one, the time of its description.
     pub last_seen: u64,
-    /// Number of its objects.
-    pub objects: u64,
+    /// Number of its objects; `None`: that is not known, as to an administrator's list, which knows no records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u64>,
     /// What it gathers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<String>,

@@ -90,10 +90,12 @@ impl Keeper {
         let Announcements { every, ttl, approval, allow_private } = announcements;
         let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms { every_ms: ms(every), ttl_ms: ms(ttl), approval };
+        let mut leases = Leases::new(terms, known, now_ms);
+        deciding::release_waiting(&collection, &summaries, &mut leases)?;
         Ok(Self(Arc::new(Keeping {
             collection,
             asking: Asking::new(client, allow_private),
-            leases: Mutex::new(Leases::new(terms, known, now_ms)),
+            leases: Mutex::new(leases),
             admission: Mutex::new(Admission::new(clock::monotonic())),
             refusals: Mutex::default(),
             directory: Mutex::default(),
@@ -214,10 +216,7 @@ impl Keeper {
             ) => return Ok(self.later(wait.as_secs() + 1)),
             (Err(Objection::Again), None) => return Ok(self.later(CROWDED_SECS)),
         }
-        if known.is_none() && !self.leases().has_room() {
-            let reason = "the registry has as many servers as it can list";
-            return Err(Refusal::new("full", reason));
-        }
+        self.ensure_room(asked)?;
         let Some(permit) = self.0.asking.permit(from, is_known, asked).await else {
             return Ok(self.later(CROWDED_SECS));
         };
@@ -230,6 +229,11 @@ impl Keeper {
         let (body, signature) = found.map_err(|reason| Refusal::new("unreachable", reason))?;
         let lease = self.take(asked, (&body, &signature)).await?;
         Ok((StatusCode::OK, self.reply(&lease)))
+    }
+
+    fn ensure_room(&self, asked: &Announcement) -> Result<(), Refusal> {
+        let reason = self.leases().is_full(&asked.id, &asked.base_url);
+        reason.map_or(Ok(()), |reason| Err(Refusal::new("full", reason)))
     }
 
     fn later(&self, every_secs: u64) -> (StatusCode, Reply) {
@@ -246,6 +250,8 @@ impl Keeper {
     /// Takes what was found at an announced address, if it proves what was announced.
     async fn take(&self, asked: &Announcement, found: (&[u8], &str)) -> Result<Lease, Refusal> {
         let _turn = self.0.turn.lock().await;
+        // Others may have come meanwhile.
+        self.ensure_room(asked)?;
         let (known, terms) = {
             let leases = self.leases();
             (leases.get(&asked.id).cloned(), leases.terms())

@@ -8,7 +8,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use exchange::servers::ServerKind;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ use crate::proof::Pin;
 
 /// Maximum number of servers.
 pub const SERVERS_MAX: usize = 100_000;
+/// Maximum number of servers of one host: a path for each identity costs nothing.
+pub const OF_HOST_MAX: usize = 200;
 /// After how many times the time between two announcements a server is dead: a fraction.
 const MISSED: (u64, u64) = (5, 2);
 /// Maximum number of servers that are gone at once while nobody is heard of: more likely the registry is cut off.
@@ -102,6 +104,8 @@ pub struct Terms {
 pub struct Leases {
     terms: Terms,
     all: BTreeMap<String, Lease>,
+    /// Number of servers by host.
+    by_host: HashMap<String, usize>,
     /// Since when the registry hears, in Unix milliseconds.
     hearing_since_ms: u64,
     /// When it last heard of any server.
@@ -111,7 +115,11 @@ pub struct Leases {
 impl Leases {
     /// Returns the leases of a registry that begins to hear at `now_ms`, with those of before.
     pub fn new(terms: Terms, all: BTreeMap<String, Lease>, now_ms: u64) -> Self {
-        let mut leases = Self { terms, all, hearing_since_ms: 0, heard_ms: 0 };
+        let by_host = HashMap::new();
+        let mut leases = Self { terms, all, by_host, hearing_since_ms: 0, heard_ms: 0 };
+        for lease in leases.all.values() {
+            *leases.by_host.entry(host_of(&lease.url)).or_default() += 1;
+        }
         leases.begin(now_ms);
         leases
     }
@@ -140,9 +148,16 @@ impl Leases {
         self.all.iter()
     }
 
-    /// Returns whether there is room for another server.
-    pub fn has_room(&self) -> bool {
-        self.all.len() < SERVERS_MAX
+    /// Returns why there is no room for a server at an address; `None`: there is.
+    pub fn is_full(&self, id: &str, url: &Url) -> Option<&'static str> {
+        let (known, host) = (self.all.get(id), host_of(url));
+        if known.is_none() && SERVERS_MAX <= self.all.len() {
+            return Some("the registry has as many servers as it can list");
+        }
+        let is_there = known.is_some_and(|it| host_of(&it.url) == host);
+        let count = self.by_host.get(&host).copied().unwrap_or_default();
+        let is_full = !is_there && OF_HOST_MAX <= count;
+        is_full.then_some("the registry has as many servers of this host as it lists of one")
     }
 
     /// Takes what a server has proved, or an administrator has decided; returns what was known before.
@@ -152,14 +167,33 @@ impl Leases {
             self.hearing_since_ms = lease.seen_ms;
         }
         self.heard_ms = self.heard_ms.max(lease.seen_ms);
-        self.all.insert(id.to_owned(), lease)
+        self.insert(id, lease)
+    }
+
+    fn insert(&mut self, id: &str, lease: Lease) -> Option<Lease> {
+        let before = self.remove(id);
+        *self.by_host.entry(host_of(&lease.url)).or_default() += 1;
+        self.all.insert(id.to_owned(), lease);
+        before
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Lease> {
+        let before = self.all.remove(id)?;
+        let host = host_of(&before.url);
+        if let Some(count) = self.by_host.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_host.remove(&host);
+            }
+        }
+        Some(before)
     }
 
     /// Puts what is kept of a server that is listed no more in its place; `None`: nothing.
     pub fn replace(&mut self, id: &str, kept: Option<Lease>) {
         match kept {
-            Some(lease) => drop(self.all.insert(id.to_owned(), lease)),
-            None => drop(self.all.remove(id)),
+            Some(lease) => drop(self.insert(id, lease)),
+            None => drop(self.remove(id)),
         }
     }
 
@@ -196,6 +230,11 @@ impl Leases {
         let is_deaf = self.dead_ms() < now_ms.saturating_sub(self.heard_ms);
         if is_deaf && GONE_MAX < gone.len() { Vec::new() } else { gone }
     }
+}
+
+/// Returns the host of an address.
+fn host_of(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -262,6 +301,33 @@ mod tests {
         }
         leases.put("other", lease(122 * MINUTE));
         assert_eq!(leases.gone(122 * MINUTE).len(), GONE_MAX + 1);
+    }
+
+    #[test]
+    fn one_host_has_room_for_some_servers() {
+        let at = |url: &str| Lease { url: Url::parse(url).unwrap(), ..lease(0) };
+        let known = BTreeMap::from([("0".to_owned(), at("http://h/0/"))]);
+        let mut leases = Leases::new(TERMS, known, 0);
+        for n in 1..OF_HOST_MAX {
+            let lease = at(&format!("http://h:{n}/{n}/"));
+            assert_eq!(leases.is_full(&n.to_string(), &lease.url), None);
+            leases.put(&n.to_string(), lease);
+        }
+        let is_full = |leases: &Leases, id: &str, url: &str| {
+            leases.is_full(id, &Url::parse(url).unwrap()).is_some()
+        };
+        assert!(is_full(&leases, "new", "http://h/new/"));
+        assert!(!is_full(&leases, "new", "http://other/"));
+        // Who is there may move there; others come in its place.
+        assert!(!is_full(&leases, "1", "http://h/elsewhere/"));
+        leases.put("1", at("http://h/elsewhere/"));
+        assert!(is_full(&leases, "new", "http://h/new/"));
+        leases.put("1", at("http://other/"));
+        assert!(!is_full(&leases, "new", "http://h/new/"));
+        leases.put("new", at("http://h/new/"));
+        assert!(is_full(&leases, "1", "http://h/1/"));
+        leases.replace("new", None);
+        assert!(!is_full(&leases, "1", "http://h/1/"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use axum::{Extension, Json, Router};
 use broker::error::Error;
 use daemon::announce::{Announcement, GATHERS_PATH, GOODBYE_PATH, Gathering, PATH, Reply};
 use daemon::describe::SIGNATURE;
-use exchange::servers::{ServerKind, covers};
+use exchange::servers::{Server, ServerKind, covers};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use net::server::Peer;
@@ -102,23 +102,25 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn has(&self, server: &Listed) -> bool {
-        self.kind.as_ref().is_none_or(|it| *it == server.kind)
+    fn has(&self, server: &Server) -> bool {
+        self.kind.as_ref().is_none_or(|it| *it == server.kind.name())
             && self.id.as_ref().is_none_or(|it| *it == server.id)
     }
 }
 
-async fn listed(keeper: Keeper, wanted: &Wanted) -> Result<Vec<Listed>, Error> {
-    let listed = tokio::task::spawn_blocking(move || keeper.listed()).await;
-    let listed = listed.map_err(|it| Error::Worker { what: it.to_string() })??;
-    Ok(listed.into_iter().filter(|it| wanted.has(it)).collect())
+async fn listed(
+    keeper: Keeper,
+    is_wanted: impl Fn(&Server) -> bool + Send + 'static,
+) -> Result<Vec<Listed>, Error> {
+    let listed = tokio::task::spawn_blocking(move || keeper.listed(is_wanted)).await;
+    listed.map_err(|it| Error::Worker { what: it.to_string() })?
 }
 
 async fn servers(
     State((keeper, pages)): State<(Keeper, Pages)>,
     Query(wanted): Query<Wanted>,
 ) -> Response {
-    match listed(keeper, &wanted).await {
+    match listed(keeper, move |it| wanted.has(it)).await {
         Ok(listed) => Json(listed).into_response(),
         Err(error) => failed(&pages, Wants::Json, &error),
     }
@@ -134,13 +136,14 @@ async fn gathers(
     State((keeper, pages)): State<(Keeper, Pages)>,
     Query(site): Query<Site>,
 ) -> Response {
-    let wanted = Wanted { kind: Some(ServerKind::Gatherer.name().to_owned()), id: None };
+    let has = move |it: &Server| {
+        it.kind == ServerKind::Gatherer && it.gathers.iter().any(|it| covers(it, &site.url))
+    };
     let gathering = |it: Listed| {
         let is_there = it.state != Standing::Dead.name();
-        let has = is_there && it.gathers.iter().any(|it| covers(it, &site.url));
-        has.then_some(Gathering { name: it.name, id: it.id, url: it.url })
+        is_there.then_some(Gathering { name: it.name, id: it.id, url: it.url })
     };
-    match listed(keeper, &wanted).await {
+    match listed(keeper, has).await {
         Ok(listed) => {
             Json(listed.into_iter().filter_map(gathering).collect::<Vec<_>>()).into_response()
         }
@@ -183,7 +186,7 @@ impl Row {
             id: harmless(&server.id).into_owned(),
             state: server.state.clone(),
             seen: ago(now.saturating_sub(server.last_seen)),
-            objects: server.objects,
+            objects: server.objects.unwrap_or_default(),
         }
     }
 }
@@ -192,7 +195,7 @@ async fn page(
     State((keeper, pages)): State<(Keeper, Pages)>,
     Query(wanted): Query<Wanted>,
 ) -> Response {
-    let listed = match listed(keeper, &wanted).await {
+    let listed = match listed(keeper, move |it| wanted.has(it)).await {
         Ok(listed) => listed,
         Err(error) => return failed(&pages, Wants::Html, &error),
     };

@@ -338,6 +338,7 @@ async fn show(asked: &Asked, id: &str, json: bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let now = net::clock::now_ms() / 1_000;
+    let objects = server.objects.map(|it| indicatif::HumanCount(it).to_string());
     let lines = [
         ("name", server.name.clone()),
         ("kind", server.kind.clone()),
@@ -351,7 +352,7 @@ async fn show(asked: &Asked, id: &str, json: bool) -> anyhow::Result<ExitCode> {
                 ago(now.saturating_sub(server.last_seen))
             ),
         ),
-        ("objects", indicatif::HumanCount(server.objects).to_string()),
+        ("objects", objects.unwrap_or_default()),
         ("gathers", server.gathers.join(", ")),
     ];
     for (name, value) in lines.iter().filter(|it| !it.1.is_empty()) {

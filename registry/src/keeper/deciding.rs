@@ -1,6 +1,7 @@
 //! Decisions of an administrator about servers.
 
 use broker::error::Error;
+use collection::Collection;
 use daemon::announce::Announcement;
 use daemon::describe::Description;
 use exchange::servers::ServerKind;
@@ -9,8 +10,31 @@ use url::Url;
 
 use super::{Keeper, leased, locked, writing};
 use crate::answer::Approved;
-use crate::leases::{Decision, Lease};
+use crate::leases::{Decision, Lease, Leases, Standing};
 use crate::proof::Pin;
+use crate::summaries::Summaries;
+
+/// Releases the records of servers that wait for approval now, and did not when they were written. Blocks.
+pub(super) fn release_waiting(
+    collection: &Collection,
+    summaries: &Summaries,
+    leases: &mut Leases,
+) -> Result<(), Error> {
+    let is_public = |it: &Lease| {
+        !it.written.is_empty() && leases.standing(it, clock::now_ms()) == Standing::Waiting
+    };
+    let waiting: Vec<_> = leases.all().filter(|it| is_public(it.1)).collect();
+    let changes = waiting.iter().map(|(id, lease)| writing::released(id, lease)).collect();
+    let hidden = |lease: &Lease| Lease { written: String::new(), ..lease.clone() };
+    let notes = waiting.into_iter().map(|(id, lease)| (id.clone(), Some(hidden(lease))));
+    let notes: Vec<_> = notes.collect();
+    writing::write(collection, changes, &notes)?;
+    for (id, lease) in notes {
+        summaries.forget(&id)?;
+        leases.replace(&id, lease);
+    }
+    Ok(())
+}
 
 impl Keeper {
     /// Approves a server, and returns the key and the address that are approved; `None`: it is not known.

@@ -151,6 +151,25 @@ async fn an_administrator_approves_and_revokes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_listed_without_approval_waits_once_it_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = settings(&dir.path().join("r"), DAY);
+    let first = registry(config.clone()).await;
+    let fake = Fake::start(1).await;
+    fake.serve(&fake.description(1));
+    announce(&first.url, &fake.announcement()).await;
+    assert_eq!(listed(&first.url).await.len(), 1);
+    first.stop().await;
+    config.announcements.approval = true;
+    let second = registry(config).await;
+    assert!(listed(&second.url).await.is_empty());
+    assert_eq!(second.handle.overview().servers[0].state, "waiting");
+    approve(&second.handle, &fake.identity.id(), None).await.unwrap();
+    assert_eq!(listed(&second.url).await.len(), 1);
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn registries_pull_each_other_and_a_goodbye_is_for_all() {
     let dir = tempfile::tempdir().unwrap();
     let first = registry(settings(&dir.path().join("a"), DAY)).await;
@@ -173,6 +192,12 @@ async fn registries_pull_each_other_and_a_goodbye_is_for_all() {
     asked.query_pairs_mut().append_pair("url", "https://orchard.example/apples/");
     let gathering: Vec<Gathering> = get_json(asked.clone()).await;
     assert_eq!(gathering[0].url, fake.url.as_str());
+    // What is revoked is not listed because another registry lists it.
+    assert!(second.handle.revoke(&fake.identity.id()).await.unwrap());
+    assert!(listed(&second.url).await.is_empty());
+    assert!(get_json::<Vec<Gathering>>(asked.clone()).await.is_empty());
+    approve(&second.handle, &fake.identity.id(), None).await.unwrap();
+    assert_eq!(listed(&second.url).await[0].state, "alive");
     asked.set_query(Some("url=https://other.example/"));
     assert!(get_json::<Vec<Gathering>>(asked).await.is_empty());
     // It says goodbye to one of them.
