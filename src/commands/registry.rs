@@ -1,5 +1,6 @@
 //! `harvest registry`: the daemon that lists the servers of a community, and the commands to it.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,6 +8,7 @@ use anyhow::{Context as _, bail};
 use broker::answer::Answer;
 use broker::server::Handle;
 use clap::Subcommand;
+use daemon::announce::address;
 use net::client::Request;
 use net::shutdown::Shutdown;
 use registry::answer::{Approved, Listed, Overview};
@@ -121,11 +123,32 @@ pub(crate) enum RegistryCommand {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
     /// The registry's address.
-    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY)]
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY, value_parser = address_of)]
     registry: Url,
     /// The settings file of a registry on this machine, whose administration is asked.
     #[arg(short, long = "config", value_name = "FILE")]
     config: Option<PathBuf>,
+}
+
+impl Asked {
+    /// Returns the address at which the registry answers everybody.
+    fn public(&self) -> anyhow::Result<Url> {
+        let Some(path) = &self.config else { return Ok(self.registry.clone()) };
+        let daemon = load(path)?.broker.daemon;
+        let mut listen = daemon.listen;
+        match listen.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => listen.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        Ok(Url::parse(&format!("{}://{listen}/", daemon.scheme()))?)
+    }
+}
+
+/// Reads the address of a registry.
+fn address_of(text: &str) -> Result<Url, String> {
+    address(text)
+        .ok_or_else(|| "no address of a registry, such as https://registry.example/".to_owned())
 }
 
 pub(crate) async fn run(command: RegistryCommand) -> anyhow::Result<ExitCode> {
@@ -219,18 +242,19 @@ async fn get(registry: &Url, path: &str, query: &[(&str, &str)]) -> anyhow::Resu
 
 /// Returns the servers that are listed, or of the administration all.
 async fn servers(asked: &Asked, query: &[(&str, &str)]) -> anyhow::Result<Vec<Listed>> {
-    let other = || format!("what is at {} is no registry of this version", asked.registry);
-    Ok(match &asked.config {
-        Some(path) => {
-            let answer = admin_of(path)?.get("servers").await?;
-            let overview: Overview = serde_json::from_slice(&answer).with_context(other)?;
-            overview.servers
-        }
-        None => {
-            let answer = get(&asked.registry, "api/servers", query).await?;
-            serde_json::from_slice(&answer).with_context(other)?
-        }
-    })
+    let Some(path) = &asked.config else { return listed(asked, query).await };
+    let answer = admin_of(path)?.get("servers").await?;
+    let overview: Overview = serde_json::from_slice(&answer)
+        .context("the registry is of another version than this command")?;
+    Ok(overview.servers)
+}
+
+/// Returns the servers that are listed for everybody, with all that is known of them.
+async fn listed(asked: &Asked, query: &[(&str, &str)]) -> anyhow::Result<Vec<Listed>> {
+    let registry = asked.public()?;
+    let answer = get(&registry, "api/servers", query).await?;
+    serde_json::from_slice(&answer)
+        .with_context(|| format!("what is at {registry} is no registry of this version"))
 }
 
 async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
@@ -253,13 +277,7 @@ async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<E
 }
 
 async fn find(asked: &Asked, query: &str, json: bool) -> anyhow::Result<ExitCode> {
-    let registry = match &asked.config {
-        Some(path) => {
-            let daemon = load(path)?.broker.daemon;
-            Url::parse(&format!("{}://{}/", daemon.scheme(), daemon.listen))?
-        }
-        None => asked.registry.clone(),
-    };
+    let registry = asked.public()?;
     let more = [("q", query), ("facets", "false"), ("limit", "100")];
     let answer = get(&registry, "api/search", &more).await?;
     if json {
@@ -298,8 +316,9 @@ async fn divide(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     sites.extend(file.map(sites_of).transpose()?.unwrap_or_default());
-    let mut gatherers = servers(asked, &[("kind", "gatherer")]).await?;
-    gatherers.retain(|it| it.kind == "gatherer" && it.state != "dead");
+    // Who gathers what is in the records of those that are listed, not in an administrator's list.
+    let mut gatherers = listed(asked, &[("kind", "gatherer")]).await?;
+    gatherers.retain(|it| matches!(&*it.state, "alive" | "relayed"));
     if gatherers.is_empty() {
         bail!("no gatherer is listed: one announces itself with [registry] in its settings");
     }
@@ -359,4 +378,29 @@ async fn show(asked: &Asked, id: &str, json: bool) -> anyhow::Result<ExitCode> {
         output::line(&visible(&format!("{name:<9} {value}")))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_is_reached_at_the_address_that_is_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.toml");
+        let registry = address_of("https://x.example/registry").unwrap();
+        assert_eq!(registry.join("api/servers").unwrap().path(), "/registry/api/servers");
+        assert!(address_of("ftp://x.example/").is_err());
+        let named = Asked { registry: registry.clone(), config: None };
+        assert_eq!(named.public().unwrap(), registry);
+        for (listen, expected) in [
+            ("0.0.0.0:8502", "http://127.0.0.1:8502/"),
+            ("[::]:8502", "http://[::1]:8502/"),
+            ("10.0.0.1:8502", "http://10.0.0.1:8502/"),
+        ] {
+            std::fs::write(&path, format!("name = 'n'\nlisten = '{listen}'\n")).unwrap();
+            let asked = Asked { registry: registry.clone(), config: Some(path.clone()) };
+            assert_eq!(asked.public().unwrap().as_str(), expected);
+        }
+    }
 }
