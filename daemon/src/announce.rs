@@ -49,6 +49,8 @@ pub enum State {
     Listed,
     /// It waits until an administrator of the registry approves it.
     Waiting,
+    /// It was not looked at: the registry has much to do. It says when to come again.
+    Later,
     /// It is refused, for the reason that is given.
     #[default]
     Refused,
@@ -59,7 +61,7 @@ pub enum State {
 pub struct Reply {
     /// What is made of it.
     pub state: State,
-    /// Why it is refused.
+    /// Why it is refused, or not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When to announce the next time, in seconds.
@@ -71,7 +73,7 @@ pub struct Reply {
 pub struct Announced {
     /// The registry's address.
     pub registry: Url,
-    /// What it made of the last announcement; `None`: there has been no answer.
+    /// What it made of the last announcement at which it looked; `None`: there has been no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// Why the last announcement failed, or was refused.

@@ -238,7 +238,7 @@ impl Keeper {
 
     fn later(&self, every_secs: u64) -> (StatusCode, Reply) {
         let reason = Some("much is announced at present: again later".to_owned());
-        (StatusCode::TOO_MANY_REQUESTS, Reply { state: State::Refused, reason, every_secs })
+        (StatusCode::TOO_MANY_REQUESTS, Reply { state: State::Later, reason, every_secs })
     }
 
     fn reply(&self, lease: &Lease) -> Reply {

@@ -148,12 +148,12 @@ impl Announcing {
                 }
             }
             let pause = pause(outcome.as_ref().ok().ok_or(failures), describer.spread(failures));
-            let soon = pause.min(NEWS_AFTER);
+            // News does not hurry a registry that is to be left alone.
+            let is_taken = |it: &Reply| matches!(it.state, State::Listed | State::Waiting);
+            let news = outcome.is_ok_and(|it| is_taken(&it)).then_some(&mut news);
             tokio::select! {
                 () = stop.started() => break,
-                () = sleep(pause) => {}
-                // The description is kept for some seconds.
-                _ = news.changed() => sleep(soon).await,
+                () = rest(pause, news) => {}
             }
         }
         if is_listed {
@@ -169,6 +169,8 @@ impl Announcing {
         let known = entry(&mut announced, registry);
         let before = (known.state, known.problem.clone());
         match outcome {
+            // It says nothing of the daemon.
+            Ok(Reply { state: State::Later, .. }) => known.answered_ms = clock::now_ms(),
             Ok(reply) => {
                 (known.state, known.answered_ms) = (Some(reply.state), clock::now_ms());
                 known.problem = (reply.state == State::Refused).then(|| {
@@ -242,6 +244,16 @@ impl Announcing {
     }
 }
 
+/// Waits for a pause, which ends soon after news if there may be some.
+async fn rest(pause: Duration, news: Option<&mut watch::Receiver<u64>>) {
+    let Some(news) = news else { return sleep(pause).await };
+    tokio::select! {
+        () = sleep(pause) => {}
+        // The description is kept for some seconds.
+        _ = news.changed() => sleep(pause.min(NEWS_AFTER)).await,
+    }
+}
+
 fn entry<'a>(announced: &'a mut BTreeMap<Url, Announced>, registry: &Url) -> &'a mut Announced {
     announced.entry(registry.clone()).or_insert_with(|| Announced {
         registry: registry.clone(),
@@ -283,4 +295,40 @@ async fn is_private(client: &Client, url: &Url) -> bool {
     let port = url.port_or_known_default().unwrap_or(80);
     let addresses = client.addresses(host, port).await;
     addresses.is_ok_and(|them| them.iter().any(|it| classify(it.ip()).is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn news_ends_a_pause_soon_but_not_at_once() {
+        let day = Duration::from_secs(86_400);
+        let (sender, mut news) = watch::channel(0);
+        sender.send_modify(|it| *it += 1);
+        let began = clock::monotonic();
+        rest(day, Some(&mut news)).await;
+        assert!(NEWS_AFTER <= clock::monotonic().saturating_duration_since(began));
+        // Without leave to hurry there is the pause alone, and the news stays for the next one.
+        sender.send_modify(|it| *it += 1);
+        rest(Duration::from_millis(1), None).await;
+        assert!(news.has_changed().unwrap());
+    }
+
+    #[test]
+    fn who_is_to_come_later_has_no_trouble() {
+        let announcing = Announcing::default();
+        let registry = Url::parse("http://r/").unwrap();
+        let reply = |state| Ok(Reply { state, ..Reply::default() });
+        for (outcome, state, problem) in [
+            (reply(State::Later), None, None),
+            (reply(State::Listed), Some(State::Listed), None),
+            (reply(State::Later), Some(State::Listed), None),
+            (reply(State::Refused), Some(State::Refused), Some("refused: it does not say why")),
+        ] {
+            announcing.note(&registry, &outcome);
+            let known = announcing.status().remove(0);
+            assert_eq!((known.state, known.problem.as_deref()), (state, problem));
+        }
+    }
 }

@@ -67,14 +67,16 @@ pub fn address(text: &str) -> Option<Url> {
 }
 
 /// Returns the time until the next announcement after an answer, or after so many failures in a row. `spread`, from 0
-/// to 1, takes up to a tenth of it away: daemons that began together do not announce together for ever.
+/// to 1, takes up to a tenth of it away: daemons that began together do not announce together for ever. Who is to come
+/// later does not come earlier: for them it adds as much.
 pub(super) fn pause(reply: Result<&Reply, u32>, spread: f64) -> Duration {
     let pause = match reply {
         Ok(Reply { state: State::Refused, .. }) => RETRY.1,
         Ok(reply) => Duration::from_secs(reply.every_secs).clamp(EVERY.0, EVERY.1),
         Err(failures) => (RETRY.0 * 2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY.1),
     };
-    pause.mul_f64(1.0 - spread.clamp(0.0, 1.0) / 10.0)
+    let sign = if reply.is_ok_and(|it| it.state == State::Later) { 1.0 } else { -1.0 };
+    pause.mul_f64(1.0 + sign * spread.clamp(0.0, 1.0) / 10.0)
 }
 
 #[cfg(test)]
@@ -114,12 +116,16 @@ mod tests {
     #[test]
     fn pauses_are_bounded() {
         let listed = |every_secs| Reply { state: State::Listed, every_secs, ..Reply::default() };
+        let later = |every_secs| Reply { state: State::Later, every_secs, ..Reply::default() };
         for (reply, spread, secs) in [
             (Ok(&listed(300)), 0.0, 300),
             (Ok(&listed(300)), 1.0, 270),
             (Ok(&listed(0)), 0.0, 1),
             (Ok(&listed(u64::MAX)), 0.0, 3_600),
             (Ok(&Reply { every_secs: 1, ..Reply::default() }), 0.0, 300),
+            (Ok(&later(10)), 0.0, 10),
+            (Ok(&later(10)), 1.0, 11),
+            (Ok(&later(u64::MAX)), 0.0, 3_600),
             (Err(1), 0.0, 2),
             (Err(3), 0.0, 8),
             (Err(u32::MAX), 0.0, 300),
