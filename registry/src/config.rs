@@ -27,6 +27,7 @@ use settings::{Mistake, Table};
 use url::Host;
 
 use crate::keeper::SOURCE;
+use crate::leases::MISSED;
 
 /// Default address of the public listener.
 pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8502);
@@ -101,9 +102,9 @@ fn read(root: &Table<'_>) -> (Announcements, bool) {
     let table = root.table("announcements");
     let every = table.duration_within("every", EVERY).unwrap_or(default.every);
     let ttl = table.duration_within("ttl", TTL).unwrap_or(default.ttl);
-    if ttl < every {
-        let message = "a server would be gone before it announces again";
-        table.mistake("ttl", message, "a ttl longer than every");
+    if ttl < every * MISSED.0 / MISSED.1 {
+        let message = "a server would be gone before two of its announcements are missing";
+        table.mistake("ttl", message, "a ttl of at least 2.5 times every");
     }
     if root.tables("source").iter().any(|it| it.string("name").as_deref() == Some(SOURCE)) {
         let message = format!("{SOURCE:?} are those that announce themselves here");
@@ -147,9 +148,11 @@ mod tests {
         assert!(!closed.announcements.allow_private);
         let named = Config::parse(&format!("{short}base_url = 'https://r.example/'")).unwrap();
         assert!(!named.announcements.allow_private);
+        let tight = format!("{short}[announcements]\nevery = '1 h'\nttl = '150 min'");
+        assert!(Config::parse(&tight).is_ok());
         for (wrong, part) in [
             ("approval = 'all'", "\"none\", \"admin\""),
-            ("[announcements]\nevery = '1 h'\nttl = '1 min'", "before it announces again"),
+            ("[announcements]\nevery = '1 h'\nttl = '149 min'", "2.5 times every"),
             ("[announcements]\noften = true", "often"),
             ("[[source]]\nname = 'announced servers'\nurl = 'http://h/'", "another name"),
         ] {

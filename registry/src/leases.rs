@@ -21,7 +21,7 @@ pub const SERVERS_MAX: usize = 100_000;
 /// Maximum number of servers of one host: a path for each identity costs nothing.
 pub const OF_HOST_MAX: usize = 200;
 /// After how many times the time between two announcements a server is dead: a fraction.
-const MISSED: (u64, u64) = (5, 2);
+pub(crate) const MISSED: (u32, u32) = (5, 2);
 /// Maximum number of servers that are gone at once while nobody is heard of: more likely the registry is cut off.
 const GONE_MAX: usize = 100;
 
@@ -208,7 +208,7 @@ impl Leases {
     }
 
     fn dead_ms(&self) -> u64 {
-        self.terms.every_ms.saturating_mul(MISSED.0) / MISSED.1
+        self.terms.every_ms.saturating_mul(MISSED.0.into()) / u64::from(MISSED.1)
     }
 
     /// Returns for how long a server has not been heard of while the registry ran, in milliseconds.
