@@ -199,11 +199,8 @@ impl Keeper {
         asked: &Announcement,
     ) -> Result<(StatusCode, Reply), Refusal> {
         well_formed(asked)?;
+        self.ensure_welcome(asked)?;
         let known = self.leases().get(&asked.id).cloned();
-        if known.as_ref().is_some_and(|it| it.decision == Decision::Revoked) {
-            let reason = "an administrator of the registry has revoked it";
-            return Err(Refusal::new("revoked", reason));
-        }
         let is_known = known.as_ref().is_some_and(|it| it.url == asked.base_url);
         let admitted =
             locked(&self.0.admission).admit(from, (&asked.id, is_known), clock::monotonic());
@@ -216,7 +213,6 @@ impl Keeper {
             ) => return Ok(self.later(wait.as_secs() + 1)),
             (Err(Objection::Again), None) => return Ok(self.later(CROWDED_SECS)),
         }
-        self.ensure_room(asked)?;
         let Some(permit) = self.0.asking.permit(from, is_known, asked).await else {
             return Ok(self.later(CROWDED_SECS));
         };
@@ -231,8 +227,14 @@ impl Keeper {
         Ok((StatusCode::OK, self.reply(&lease)))
     }
 
-    fn ensure_room(&self, asked: &Announcement) -> Result<(), Refusal> {
-        let reason = self.leases().is_full(&asked.id, &asked.base_url);
+    /// Checks that an announced server is not revoked, and that there is room for it.
+    fn ensure_welcome(&self, asked: &Announcement) -> Result<(), Refusal> {
+        let leases = self.leases();
+        if leases.get(&asked.id).is_some_and(|it| it.decision == Decision::Revoked) {
+            let reason = "an administrator of the registry has revoked it";
+            return Err(Refusal::new("revoked", reason));
+        }
+        let reason = leases.is_full(&asked.id, &asked.base_url);
         reason.map_or(Ok(()), |reason| Err(Refusal::new("full", reason)))
     }
 
@@ -250,8 +252,8 @@ impl Keeper {
     /// Takes what was found at an announced address, if it proves what was announced.
     async fn take(&self, asked: &Announcement, found: (&[u8], &str)) -> Result<Lease, Refusal> {
         let _turn = self.0.turn.lock().await;
-        // Others may have come meanwhile.
-        self.ensure_room(asked)?;
+        // Others may have come while it was asked, or it was revoked.
+        self.ensure_welcome(asked)?;
         let (known, terms) = {
             let leases = self.leases();
             (leases.get(&asked.id).cloned(), leases.terms())
