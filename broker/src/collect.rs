@@ -244,28 +244,29 @@ impl Collector {
                 harvest::pull_into(&self.inner, (source, oai), confirmed, pulled, remarks);
             return Box::pin(harvest).await;
         }
-        let puller = |url: &Url| puller(&self.inner, source, url).confirmed(confirmed);
+        let is_replica = !source.replicas.is_empty();
+        let puller = |url: &Url| {
+            puller(&self.inner, source, url).confirmed(confirmed).one_of_several(is_replica)
+        };
         // The settings turn the directory of a replica into a `file:` URL.
         if let (Kind::Replica, Ok(directory)) = (source.kind, source.url.to_file_path()) {
             let puller = puller(&source.url);
             let taken = puller.pull_in_place(&directory, wait, pulled);
             return Box::pin(taken).await.map_err(FailedPull::from);
         }
-        let mut urls = nearest::first(&self.inner.client, source).await.into_iter().peekable();
-        while let Some(url) = urls.next() {
+        let mut first = Ok(());
+        for url in nearest::first(&self.inner.client, source).await {
             let outcome = puller(&url).pull_into(wait, pulled).await.map_err(FailedPull::from);
             match outcome {
-                Err(failed) if failed.failure.is_of_one_place() && urls.peek().is_some() => {
-                    tracing::info!(
-                        source = source.name,
-                        failed.message,
-                        "another replica is pulled"
-                    );
+                Err(failed) if is_replica && failed.failure.is_of_one_place() => {
+                    tracing::info!(source = source.name, failed.message, "another is pulled");
+                    // What the nearest one lacks says more than that the others are not reached.
+                    first = first.and(Err(failed));
                 }
                 outcome => return outcome,
             }
         }
-        Ok(())
+        first
     }
 
     /// Marks a source as being pulled. Returns its settings, the signal that cancels the pull, and

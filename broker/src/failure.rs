@@ -82,6 +82,7 @@ impl Failure {
                 | Self::NotAFeed
                 | Self::Corrupt
                 | Self::Damaged
+                | Self::WrongEpoch
         )
     }
 

@@ -93,6 +93,7 @@ pub struct Puller {
     collection: Collection,
     limits: PullLimits,
     confirmed: bool,
+    is_replica: bool,
 }
 
 /// The next step after a request.
@@ -110,7 +111,7 @@ impl Puller {
     #[must_use]
     pub fn new(feed: FeedClient, collection: Collection, limits: PullLimits) -> Self {
         let feed = FeedClient { bytes_max: limits.bytes_max, ..feed };
-        Self { feed, collection, limits, confirmed: false }
+        Self { feed, collection, limits, confirmed: false, is_replica: false }
     }
 
     /// Sets whether an administrator has confirmed that the source may lose most of its objects, or
@@ -118,6 +119,14 @@ impl Puller {
     #[must_use]
     pub fn confirmed(mut self, confirmed: bool) -> Self {
         self.confirmed = confirmed;
+        self
+    }
+
+    /// Sets whether the feed is one of several replicas of the source: one that lags behind what another has sent is no
+    /// reason to go back.
+    #[must_use]
+    pub fn one_of_several(mut self, is_replica: bool) -> Self {
+        self.is_replica = is_replica;
         self
     }
 
@@ -216,6 +225,7 @@ impl Puller {
             self.forget_newer_epoch(&response.url, have.epoch, answer.to.epoch).await?;
             return Ok(Next::Anew);
         }
+        self.refuse_behind(&response, answer, cursor.as_ref())?;
         let (id, mut part) = (self.note_key(&response), self.feed.part_of(&response)?);
         if let Some(part) = &mut part {
             let before = cursor.as_ref().and_then(|it| it.part.as_ref());
@@ -260,6 +270,23 @@ impl Puller {
             return Err(missing);
         }
         Ok(if answer.kind == Kind::Snapshot { Next::Again } else { Next::Done })
+    }
+
+    /// Refuses a replica that lags behind what another one has sent.
+    fn refuse_behind(
+        &self,
+        response: &Response,
+        answer: Answer,
+        cursor: Option<&Cursor>,
+    ) -> Result<(), Error> {
+        let (at, epoch) = (answer.to.serial, answer.to.epoch);
+        match cursor.filter(|it| self.is_replica && it.epoch == epoch && at < it.serial) {
+            Some(Cursor { serial, .. }) => {
+                let what = format!("it lags behind: it is at serial {at}, another one at {serial}");
+                Err(self.feed.no_feed(&response.url, what))
+            }
+            None => Ok(()),
+        }
     }
 
     fn request(

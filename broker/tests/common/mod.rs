@@ -7,6 +7,7 @@ pub(crate) mod site;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use axum::Router;
@@ -62,6 +63,25 @@ impl Origin {
         };
         origin.serve().await;
         origin
+    }
+
+    /// Returns a replica that has what is here by now, and gets no more.
+    pub(crate) async fn left_behind(&mut self) -> Self {
+        let mut other = Self::start(&self.id).await;
+        let folder = other._dir.path().join("copy");
+        self.stop().await;
+        self.collection.close();
+        let copied = Command::new("cp").arg("-r").arg(self._dir.path()).arg(&folder).status();
+        assert!(copied.unwrap().success());
+        let open = |folder: &Path| {
+            let now = Stamp(clock::now_ms());
+            Collection::open(folder, Options::default(), now).unwrap().0
+        };
+        (self.collection, other.collection) = (open(self._dir.path()), open(&folder));
+        self.serve().await;
+        other.stop().await;
+        other.serve().await;
+        other
     }
 
     /// Serves the feed, at the previous address if there was one.
