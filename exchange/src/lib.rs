@@ -5,6 +5,7 @@
 //! collection. It knows nothing of gatherers, brokers, queries or indexes, because both the
 //! gatherer and the broker serve and harvest through it.
 
+pub mod discovery;
 pub mod harvester;
 pub mod push;
 pub mod ready;

@@ -1,5 +1,7 @@
 //! `harvest registry`: the daemon that lists the servers of a community, and the commands to it.
 
+mod discover;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,6 +85,7 @@ pub(crate) enum RegistryCommand {
         #[arg(long)]
         json: bool,
     },
+    Discover(discover::Discover),
     /// Propose which gatherer gathers which site: who has it already, or else the nearest.
     #[command(after_help = "Examples:
   harvest registry divide https://www.example.org/ https://www.example.net/
@@ -163,6 +166,7 @@ pub(crate) async fn run(command: RegistryCommand) -> anyhow::Result<ExitCode> {
         RegistryCommand::List { asked, kind, json } => list(&asked, kind.as_deref(), json).await,
         RegistryCommand::Find { asked, query, json } => find(&asked, &query, json).await,
         RegistryCommand::Show { asked, id, json } => show(&asked, &id, json).await,
+        RegistryCommand::Discover(args) => discover::run(&args).await,
         RegistryCommand::Divide { asked, sites, file, json } => {
             divide(&asked, sites, file.as_deref(), json).await
         }
