@@ -127,7 +127,7 @@ const KEPT_TO: &[(&str, &[&str])] = &[
     ("ipnet", &["net", "replicator"]),
     ("memchr", &["soif", "oai", "formats", "essence", "gatherer"]),
     ("percent-encoding", &["query", "formats", "gatherer", "broker", "harvest"]),
-    ("quick-xml", &["oai", "crawl", "formats"]),
+    ("quick-xml", &["oai", "crawl", "formats", "broker"]),
     ("regex", &["query", "formats", "essence", "broker", "cache"]),
     ("ring", &["net", "exchange"]),
     ("roaring", &["collection", "exchange"]),

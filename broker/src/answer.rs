@@ -17,7 +17,10 @@ use query::Query;
 use serde::{Deserialize, Serialize};
 use soif::Record;
 
-pub use several::{AskedBroker, AskedState, Everywhere, FromBroker, Statistics};
+pub(crate) use several::OBJECTS_MAX;
+pub use several::{
+    AskedBroker, AskedState, Everywhere, Foreign, ForeignHit, FromBroker, Statistics,
+};
 
 /// Default number of hits in one answer.
 pub const HITS_DEFAULT: usize = 10;
@@ -392,6 +395,9 @@ pub struct Duplicate {
     /// Whether it has not the same content, but nearly the same text: another format or version.
     #[serde(default)]
     pub similar: bool,
+    /// The broker that has it, if others were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<FromBroker>,
 }
 
 impl Duplicate {

@@ -23,7 +23,8 @@
 //! `"notice":{"message":"…","offset":3,"length":1}` says so; offset and length are in bytes of `q`.
 //! If it has no word or is too long, or if the search takes too long, the answer is 400 with
 //! `{"error":{"message":"…","offset":3,"length":1}}`. A mistake in another parameter is answered with
-//! 400 and `{"error":{"message":"…","parameter":"limit"}}`. A search that takes long may be refused with
+//! 400 and `{"error":{"message":"…","parameter":"limit"}}`, and a search that other brokers have sent here already with
+//! 409. A search that takes long may be refused with
 //! 429 and `Retry-After` (docs/search.md).
 
 use axum::extract::State;
@@ -46,6 +47,12 @@ pub(crate) async fn search(State(state): State<PageState>, client: Client, uri: 
     };
     if asked.text.is_none() && asked.like.is_none() {
         return wrong_parameter("q", "the parameter q is missing; q=* asks for everything");
+    }
+    // Of two that send one search on, the first gets the hits.
+    if let Some(id) = &asked.search
+        && state.route().is_some_and(|it| !it.is_new(id))
+    {
+        return refuse(StatusCode::CONFLICT, json!({ "message": "this search has been here" }));
     }
     let text = asked.text.as_deref().unwrap_or_default();
     // Asked before the search: what has ended since may not be among the hits.

@@ -43,7 +43,7 @@ use crate::api;
 use crate::blocking::blocking;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::route::everywhere::Route;
+use crate::route::routing::Route;
 use crate::snippet::excerpt;
 use crate::views::membership::{Membership, Present};
 use client::{Client, later};

@@ -177,6 +177,23 @@ impl Writer {
     }
 }
 
+impl Snippet {
+    /// Returns the excerpt of another broker, with HTML of our own and those highlights that fit, in at most `bytes_max`
+    /// bytes.
+    #[must_use]
+    pub(crate) fn of_another(mut self, bytes_max: usize) -> Self {
+        self.text.truncate(self.text.floor_char_boundary(bytes_max));
+        let mut at = 0;
+        self.highlights.retain(|(start, end)| {
+            let fits = at <= *start && self.text.get(*start..*end).is_some();
+            at = if fits { *end } else { at };
+            fits
+        });
+        self.html = html(&self.text, &self.highlights);
+        self
+    }
+}
+
 /// Returns `text` as HTML, with the highlighted words in `<mark>`.
 fn html(text: &str, highlights: &[(usize, usize)]) -> String {
     let escaped = |from: usize, to: usize| escape(text.get(from..to).unwrap_or_default());
@@ -193,6 +210,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_excerpt_of_another_broker_is_written_anew() {
+        let foreign = Snippet {
+            text: "an <b>old</b> öak".to_owned(),
+            html: "<img src=x onerror=alert(1)>".to_owned(),
+            highlights: vec![(0, 2), (1, 4), (6, 9), (14, 16), (usize::MAX, 1), (90, 99)],
+            place: None,
+        };
+        let ours = foreign.of_another(15);
+        assert_eq!(ours.text, "an <b>old</b> ");
+        assert_eq!(ours.html, "<mark>an</mark> &lt;b&gt;<mark>old</mark>&lt;/b&gt; ");
+        assert_eq!(ours.highlights, [(0, 2), (6, 9)]);
+    }
 
     fn marks(text: &str, words: &[&str]) -> Vec<Mark> {
         let mut marks: Vec<Mark> = (0..)

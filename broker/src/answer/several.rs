@@ -43,8 +43,9 @@ impl Statistics {
     }
 }
 
-/// Most objects that a broker is believed to have, and most words of one in a field.
-const OBJECTS_MAX: u64 = 100_000_000_000;
+/// Most objects that a broker is believed to have.
+pub(crate) const OBJECTS_MAX: u64 = 100_000_000_000;
+/// Most words of one of them in a field.
 const WORDS_MAX: u64 = 10_000_000;
 
 /// A broker, as answers name it.
@@ -59,7 +60,7 @@ pub struct FromBroker {
 }
 
 /// Who was asked by a search everywhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Everywhere {
     /// The id of the broker that asked them.
     pub by: String,
@@ -76,6 +77,33 @@ pub struct Everywhere {
     /// Number of bytes of their answers.
     #[serde(default)]
     pub bytes: u64,
+    /// What search engines of other makes have; `None`: none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Foreign>,
+}
+
+/// What search engines of other makes have found, apart from the hits of brokers: their scores mean nothing beside ours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Foreign {
+    /// The engines, as the settings list them; their ids are empty.
+    pub asked: Vec<AskedBroker>,
+    /// What they have, by reciprocal rank.
+    pub hits: Vec<ForeignHit>,
+}
+
+/// A hit of an engine of another make.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForeignHit {
+    /// Its title.
+    pub title: String,
+    /// Its address, `http` or `https`; empty if the engine gives none.
+    pub url: String,
+    /// What the engine says of it; empty if it says nothing.
+    pub description: String,
+    /// The names of the engines that have it.
+    pub engines: Vec<String>,
+    /// The sum of 1 ÷ (60 + rank) over these engines.
+    pub score: f64,
 }
 
 /// A broker that was asked.

@@ -130,7 +130,7 @@ fn hit(
 fn duplicate(stored: StoredHit) -> Duplicate {
     let oid = oid_text(&stored.gatherer_id, &stored.url);
     let StoredHit { url, gatherer, r#type, modified, .. } = stored;
-    Duplicate { url, gatherer, oid, r#type, modified, similar: false }
+    Duplicate { url, gatherer, oid, r#type, modified, similar: false, broker: None }
 }
 
 /// Returns what twins of a record are known by.

@@ -1,4 +1,4 @@
-//! Other brokers on the page of results: who was asked, and who has a hit.
+//! Others on the page of results: which brokers were asked, and who has a hit; what engines of other makes have.
 //!
 //! Sans-I/O.
 
@@ -6,11 +6,14 @@ use serde::Serialize;
 use web::foreign::harmless;
 use web::templates::grouped;
 
+use super::display_url::DisplayUrl;
 use super::results::shortened;
-use crate::answer::{AskedBroker, AskedState, FromBroker};
+use crate::answer::{AskedBroker, AskedState, Foreign, ForeignHit, FromBroker};
 
 /// Longest description of a failure, in characters.
 const PROBLEM_CHARS_MAX: usize = 200;
+/// Number of hits of other engines that are shown.
+const FOREIGN_HITS_MAX: usize = 10;
 
 /// A broker that was asked.
 #[derive(Debug, Serialize)]
@@ -26,6 +29,43 @@ pub(super) struct AskedShown {
 pub(super) struct BrokerShown {
     name: String,
     href: String,
+}
+
+/// What engines of other makes have.
+#[derive(Debug, Serialize)]
+pub(super) struct ForeignShown {
+    hits: Vec<ForeignHitShown>,
+    asked: Vec<AskedShown>,
+}
+
+#[derive(Debug, Serialize)]
+struct ForeignHitShown {
+    title: String,
+    /// `None` if no page of it can be opened.
+    href: Option<String>,
+    place: String,
+    description: String,
+    engines: String,
+}
+
+impl ForeignShown {
+    pub(super) fn new(foreign: &Foreign) -> Self {
+        let hits = foreign.hits.iter().take(FOREIGN_HITS_MAX).map(ForeignHitShown::new).collect();
+        Self { hits, asked: foreign.asked.iter().map(AskedShown::new).collect() }
+    }
+}
+
+impl ForeignHitShown {
+    fn new(hit: &ForeignHit) -> Self {
+        let place = DisplayUrl::of(&hit.url);
+        Self {
+            title: harmless(&hit.title).into_owned(),
+            href: place.openable().map(str::to_owned),
+            place: place.text,
+            description: harmless(&hit.description).into_owned(),
+            engines: harmless(&hit.engines.join(", ")).into_owned(),
+        }
+    }
 }
 
 impl AskedShown {
@@ -62,6 +102,21 @@ fn web_address(broker: &FromBroker) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_other_engines_send_runs_nothing() {
+        let hit = |url: &str| ForeignHit {
+            title: "a\u{202e}b".to_owned(),
+            url: url.to_owned(),
+            engines: vec!["x".to_owned(), "y".to_owned()],
+            ..ForeignHit::default()
+        };
+        let hits = vec![hit("javascript:alert(1)"), hit(""), hit("https://h/a%20b")];
+        let shown = ForeignShown::new(&Foreign { asked: Vec::new(), hits });
+        let hrefs: Vec<_> = shown.hits.iter().map(|it| it.href.as_deref()).collect();
+        assert_eq!(hrefs, [None, None, Some("https://h/a%20b")]);
+        assert_eq!((&*shown.hits[0].title, &*shown.hits[0].engines), ("a\u{fffd}b", "x, y"));
+    }
 
     #[test]
     fn what_came_of_a_broker_is_said_in_words() {

@@ -18,7 +18,7 @@ use web::templates::escape;
 
 use super::PageState;
 use super::client::{Client, later};
-use super::parameters::{Parameters, Unknown};
+use super::parameters::{Parameters, Scope, Unknown};
 use super::results::{shortened, summary_address};
 use crate::answer::{Hit, Sort};
 use crate::blocking::blocking;
@@ -52,8 +52,10 @@ pub(super) async fn atom(
         Err(error) => return wrong(&state, &error.message),
     };
     let limit = asked.limit.clamp(1, ENTRIES_MAX);
+    // When a record came, only this broker knows of its own.
+    let scope = Scope::Here;
     let searched =
-        Parameters { sort: Sort::Updated, limit, offset: 0, facets: false, ..asked.clone() };
+        Parameters { sort: Sort::Updated, limit, scope, offset: 0, facets: false, ..asked.clone() };
     let text = asked.text.as_deref().unwrap_or_default();
     let hits = match state.ask(client, &searched, text).await {
         Ok((_, answer)) => answer.hits,

@@ -198,7 +198,7 @@ impl ObjectPage {
         };
         let (previous, next) = (beside(-1), beside(1));
         let itself = (record.url.as_str(), quantity(record, Quantity::Modified));
-        let forms = related.forms.iter().map(|it| DuplicateShown::new(it, itself, &results));
+        let forms = related.forms.iter().map(|it| DuplicateShown::new(it, itself, (&results, "")));
         let (rows, rows_left_out) = rows(&parts.rest());
         let object = ObjectShown {
             title: shortened(&harmless(title.trim()), TITLE_CHARS_MAX),

@@ -17,11 +17,13 @@
 //! | `ask` | of a search everywhere: how many brokers are asked, 1 to [`ASK_MAX`] | that of the settings |
 //! | `hops` | of a search everywhere: how often those that are asked ask others in turn, 0 to [`HOPS_MAX`] | 0 |
 //! | `search` | between brokers: by what a search everywhere is known again | none |
+//! | `within` | between brokers: the time until the answer must be there, in milliseconds | the deadline of the settings |
 //! | `statistics` | between brokers: [`Statistics`] as JSON, by which words are scored | those of the index |
 //!
 //! Sans-I/O.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use query::Query;
 use url::form_urlencoded;
@@ -44,8 +46,10 @@ pub const HOPS_MAX: usize = 3;
 /// Longest value of `search` and of `statistics`, in bytes.
 const SEARCH_BYTES_MAX: usize = 64;
 const STATISTICS_BYTES_MAX: usize = 16 << 10;
+/// Longest time of `within`, in milliseconds.
+const WITHIN_MS_MAX: usize = 60_000;
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "q",
     "like",
     "match",
@@ -61,6 +65,7 @@ const NAMES: [&str; 21] = [
     "ask",
     "hops",
     "search",
+    "within",
     "statistics",
     "view",
     "type",
@@ -104,6 +109,8 @@ pub struct Parameters {
     pub hops: usize,
     /// By what a search everywhere is known again.
     pub search: Option<String>,
+    /// The time until the answer must be there.
+    pub within: Option<Duration>,
     /// By which words are scored.
     pub statistics: Option<Arc<Statistics>>,
 }
@@ -150,6 +157,7 @@ impl Default for Parameters {
             ask: None,
             hops: 0,
             search: None,
+            within: None,
             statistics: None,
         }
     }
@@ -227,18 +235,7 @@ impl Parameters {
                     })?;
                 }
                 ("ask", _) => asked.ask = Some(number(&name, &value, ASK_MAX)?.max(1)),
-                ("hops", _) => asked.hops = number(&name, &value, HOPS_MAX)?,
-                ("search", _) => asked.search = Some(short(&name, &value, SEARCH_BYTES_MAX)?),
-                ("statistics", _) => {
-                    let text = short(&name, &value, STATISTICS_BYTES_MAX)?;
-                    let read = serde_json::from_str(&text).map_err(|error| {
-                        BadParameter::new(
-                            &name,
-                            format!("statistics are no JSON as they are: {error}"),
-                        )
-                    })?;
-                    asked.statistics = Some(Arc::new(read));
-                }
+                _ if asked.take_between(&name, &value)? => {}
                 _ if unknown == Unknown::Refused => return Err(unknown_parameter(&name)),
                 _ => continue,
             }
@@ -249,6 +246,27 @@ impl Parameters {
             return Err(BadParameter::new("offset", message));
         }
         Ok(asked)
+    }
+
+    /// Takes a parameter that brokers send each other; returns whether it is one.
+    fn take_between(&mut self, name: &str, value: &str) -> Result<bool, BadParameter> {
+        match name {
+            "hops" => self.hops = number(name, value, HOPS_MAX)?,
+            "search" => self.search = Some(short(name, value, SEARCH_BYTES_MAX)?),
+            "within" => {
+                let ms = number(name, value, WITHIN_MS_MAX)?;
+                self.within = Some(Duration::from_millis(ms as u64));
+            }
+            "statistics" => {
+                let text = short(name, value, STATISTICS_BYTES_MAX)?;
+                let wrong = |error| format!("statistics are no JSON as they are: {error}");
+                let read = serde_json::from_str(&text);
+                let read = read.map_err(|error| BadParameter::new(name, wrong(error)))?;
+                self.statistics = Some(Arc::new(read));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn add_filter(&mut self, facet: Facet, value: &str) -> Result<(), BadParameter> {
@@ -324,6 +342,7 @@ impl Parameters {
             all.push(("offset", self.offset.to_string()));
         }
         all.extend(self.search.clone().map(|it| ("search", it)));
+        all.extend(self.within.map(|it| ("within", it.as_millis().to_string())));
         let statistics = self.statistics.as_deref().map(serde_json::to_string);
         all.extend(statistics.and_then(Result::ok).map(|it| ("statistics", it)));
         all
@@ -464,6 +483,7 @@ mod tests {
             ask: Some(7),
             hops: 2,
             search: None,
+            within: None,
             statistics: None,
             text: Some(String::new()),
         };

@@ -11,7 +11,7 @@ use url::form_urlencoded;
 use web::foreign::harmless;
 
 use super::advice::{Advice, advice};
-use super::asked::{AskedShown, BrokerShown};
+use super::asked::{AskedShown, BrokerShown, ForeignShown};
 use super::display_url::DisplayUrl;
 use super::parameters::Parameters;
 use super::text_place::TextPlace;
@@ -19,6 +19,7 @@ use crate::answer::{
     Answer, DEPTH_MAX, Duplicate, Facet, Filter, Hit, Matching, Notice, SearchRequest, Snippet,
     Sort,
 };
+use crate::route;
 
 /// Number of links to pages on each side of the current page.
 const PAGES_BESIDE: usize = 2;
@@ -125,6 +126,8 @@ pub(crate) struct Results {
     asked: Vec<AskedShown>,
     /// How many brokers are known, if others were asked.
     known: u64,
+    /// What engines of other makes have, if some were asked.
+    foreign: Option<ForeignShown>,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,6 +171,8 @@ pub(super) struct DuplicateShown {
     place: DisplayUrl,
     gatherer: String,
     summary: String,
+    /// The other broker that has it.
+    broker: Option<BrokerShown>,
 }
 
 #[derive(Debug, Serialize)]
@@ -220,10 +225,12 @@ impl Results {
     pub(crate) fn new(asked: &Parameters, request: &SearchRequest, answer: &Answer) -> Self {
         let query = &request.query;
         let first = if answer.hits.is_empty() { 0 } else { asked.offset as u64 + 1 };
-        let reachable = usize::try_from(answer.total).unwrap_or(usize::MAX).min(DEPTH_MAX);
+        let everywhere = answer.everywhere.as_ref();
+        let depth_max = if everywhere.is_some() { route::DEPTH_MAX } else { DEPTH_MAX };
+        let reachable = usize::try_from(answer.total).unwrap_or(usize::MAX).min(depth_max);
         let next = asked.offset.saturating_add(asked.limit);
         let has_next = 0 < asked.limit && next < reachable && !answer.hits.is_empty();
-        let has_next = has_next && next.saturating_add(asked.limit) <= DEPTH_MAX;
+        let has_next = has_next && next.saturating_add(asked.limit) <= depth_max;
         let back = asked.offset.saturating_sub(asked.limit);
         let mut keep = asked.parameters();
         keep.retain(|(name, _)| *name != "sort");
@@ -231,7 +238,6 @@ impl Results {
         let some = answer.total_all + 1;
         let is_best = request.matching == Matching::Best;
         let text = asked.text.as_deref().unwrap_or_default();
-        let everywhere = answer.everywhere.as_ref();
         let here = everywhere.map_or("", |it| &*it.by);
         Self {
             total: answer.total,
@@ -251,11 +257,11 @@ impl Results {
             facets: facets(asked, request, answer),
             chips: chips(asked, request),
             keep,
-            sorts: Sort::ALL.map(|sort| shown_sort(sort, asked.sort)).into(),
-            pages: pages(asked, reachable),
+            sorts: sorts(asked.sort, everywhere.is_some()),
+            pages: pages(asked, reachable, depth_max),
             previous: (0 < asked.offset).then(|| asked.at(back).address()),
             next: has_next.then(|| asked.at(next).address()),
-            cut: (DEPTH_MAX as u64 <= answer.total.saturating_sub(1)).then_some(DEPTH_MAX),
+            cut: (depth_max as u64 <= answer.total.saturating_sub(1)).then_some(depth_max),
             start: asked.at(0).address(),
             unfiltered: (!asked.filters.is_empty()).then(|| asked.unfiltered().address()),
             api: asked.address(),
@@ -265,6 +271,7 @@ impl Results {
                 .map(|it| it.asked.iter().map(AskedShown::new).collect())
                 .unwrap_or_default(),
             known: everywhere.map_or(0, |it| it.known),
+            foreign: everywhere.and_then(|it| it.foreign.as_ref()).map(ForeignShown::new),
         }
     }
 }
@@ -281,7 +288,7 @@ impl HitShown {
         let of_url = hit.duplicates.iter().filter(is_of_url);
         let duplicates = hit.duplicates.iter();
         let duplicates =
-            duplicates.map(|it| DuplicateShown::new(it, (&hit.url, hit.modified), asked));
+            duplicates.map(|it| DuplicateShown::new(it, (&hit.url, hit.modified), (asked, here)));
         Self {
             title: shortened(&harmless(title), TITLE_CHARS_MAX),
             href: open.map(str::to_owned),
@@ -309,7 +316,7 @@ impl DuplicateShown {
     pub(super) fn new(
         duplicate: &Duplicate,
         (url, modified): (&str, Option<i64>),
-        asked: &Parameters,
+        (asked, here): (&Parameters, &str),
     ) -> Self {
         Self {
             relation: duplicate.relation(url, modified),
@@ -317,6 +324,7 @@ impl DuplicateShown {
             place: DisplayUrl::of(&duplicate.url),
             gatherer: harmless(&duplicate.gatherer).into_owned(),
             summary: summary_address(&duplicate.oid, asked),
+            broker: duplicate.broker.as_ref().filter(|it| it.id != here).and_then(BrokerShown::new),
         }
     }
 }
@@ -392,6 +400,12 @@ fn label(facet: Facet) -> &'static str {
     }
 }
 
+/// Returns the orders to choose from. When a record came to a broker, only that broker knows.
+fn sorts(chosen: Sort, is_everywhere: bool) -> Vec<SortShown> {
+    let offered = Sort::ALL.into_iter().filter(|it| !is_everywhere || *it != Sort::Updated);
+    offered.map(|it| shown_sort(it, chosen)).collect()
+}
+
 fn shown_sort(sort: Sort, chosen: Sort) -> SortShown {
     let label = match sort {
         Sort::Relevance => "Relevance",
@@ -453,11 +467,11 @@ fn url_of(like: &str) -> &str {
 
 /// Returns links to the first page, the pages next to the current page, and the last page, with
 /// gaps.
-fn pages(asked: &Parameters, reachable: usize) -> Vec<PageLink> {
+fn pages(asked: &Parameters, reachable: usize, depth_max: usize) -> Vec<PageLink> {
     if asked.limit == 0 {
         return Vec::new();
     }
-    let last = reachable.div_ceil(asked.limit).min(DEPTH_MAX / asked.limit);
+    let last = reachable.div_ceil(asked.limit).min(depth_max / asked.limit);
     let current = asked.offset / asked.limit + 1;
     let near =
         |number: usize| number == 1 || number == last || number.abs_diff(current) <= PAGES_BESIDE;
@@ -481,6 +495,7 @@ fn has_phrase(query: &Query) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Everywhere;
     use crate::page::parameters::Unknown;
 
     fn asked(query: &str) -> Parameters {
@@ -488,7 +503,7 @@ mod tests {
     }
 
     fn check_pages(query: &str, reachable: usize, expected: &str) {
-        let links = pages(&asked(query), reachable);
+        let links = pages(&asked(query), reachable, DEPTH_MAX);
         let shown: Vec<_> = links
             .iter()
             .map(|it| match it {
@@ -525,6 +540,14 @@ mod tests {
         assert_eq!(found("q=x", 10).previous, None);
         assert_eq!(found("q=x&offset=5", 20).previous.as_deref(), Some("?q=x"));
         assert_eq!(found("q=x", 10_000).cut, None);
+        let of_all = |query: &str| {
+            let everywhere = Some(Everywhere::default());
+            Results::new(&asked(query), &request, &Answer { everywhere, ..answer(1_000) })
+        };
+        let first = of_all("q=x&scope=everywhere&limit=30");
+        assert_eq!((first.cut, first.pages.last().unwrap().number), (Some(200), 6));
+        assert!(first.sorts.iter().all(|it| it.name != "updated") && first.next.is_some());
+        assert_eq!(of_all("q=x&scope=everywhere&offset=190").next, None);
     }
 
     fn check_snippet(text: &str, highlights: &[(usize, usize)], expected: &str) {

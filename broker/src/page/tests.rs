@@ -246,6 +246,7 @@ fn no_field_of_a_hit_can_run() {
         r#type: evil(),
         modified: None,
         similar: true,
+        broker: None,
     };
     let hit = |url: &str| Hit {
         url: url.to_owned(),
@@ -361,6 +362,7 @@ fn no_field_of_an_object_can_run() {
             r#type: EVIL.to_owned(),
             modified: None,
             similar: true,
+            broker: None,
         };
         let title = format!("{EVIL}\u{202e}");
         let like = Hit { r#type: title.clone(), ..hit(EVIL, &title) };

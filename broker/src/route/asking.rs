@@ -14,9 +14,13 @@ use url::Url;
 
 use super::paces::Paces;
 use super::peers::Peer;
+use crate::answer::{AskedState, HITS_DEFAULT};
 
-/// Longest answer, in bytes.
-const BYTES_MAX: u64 = 16 << 20;
+/// Longest answer without hits, and how much longer it may be for each hit, in bytes.
+const BYTES_MAX: u64 = 256 << 10;
+const HIT_BYTES_MAX: u64 = 64 << 10;
+/// The path of statistics.
+pub(super) const STATISTICS: &str = "api/statistics";
 
 /// Why a broker gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +31,35 @@ pub(crate) enum Failure {
     Closed,
     /// It does not know a parameter: it is of an older version.
     Older,
+    /// It has had this search before, from somebody else.
+    Known,
+    /// It does not answer this question, as the text says; another one it may.
+    Refused(String),
     /// It failed, as the text says.
     Failed(String),
+}
+
+impl Failure {
+    /// Returns that of a broker that is left alone for now, since it has failed before.
+    pub(super) fn resting() -> Self {
+        Self::Failed("it has failed before, and is asked again later".to_owned())
+    }
+}
+
+impl AskedState {
+    /// Returns what came of a broker, and why, by its failure if it gave no answer.
+    pub(super) fn of(failure: Option<&Failure>) -> (Self, Option<String>) {
+        match failure {
+            None => (Self::Answered, None),
+            Some(Failure::Late) => (Self::Late, None),
+            Some(Failure::Closed) => (Self::Closed, None),
+            Some(Failure::Older) => (Self::Failed, Some("it is of an older version".to_owned())),
+            Some(Failure::Known) => (Self::Failed, Some("it was asked already".to_owned())),
+            Some(Failure::Refused(problem) | Failure::Failed(problem)) => {
+                (Self::Failed, Some(problem.clone()))
+            }
+        }
+    }
 }
 
 /// What requests have cost.
@@ -42,13 +73,12 @@ pub(crate) struct Spent {
 #[derive(Debug)]
 pub(crate) struct Asking {
     client: Client,
-    allow_private: bool,
     paces: Mutex<Paces>,
 }
 
 impl Asking {
-    pub(crate) fn new(client: Client, allow_private: bool) -> Self {
-        Self { client, allow_private, paces: Mutex::default() }
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, paces: Mutex::default() }
     }
 
     fn paces(&self) -> MutexGuard<'_, Paces> {
@@ -72,6 +102,7 @@ impl Asking {
         let mut waiting = self.paces().ordered(&peer.urls, clock::monotonic()).into_iter();
         let mut running: JoinSet<(Url, Duration, Result<T, Failure>)> = JoinSet::new();
         let (mut failure, mut hedge) = (Failure::Late, Instant::now());
+        let mut asked: Vec<(Url, Instant)> = Vec::new();
         loop {
             let is_due = running.is_empty() || hedge <= Instant::now();
             if is_due && let Some(url) = waiting.next() {
@@ -79,8 +110,9 @@ impl Asking {
                 let request = self.request(peer, &url, (path, parameters));
                 let (client, spent) = (self.client.clone(), Arc::clone(spent));
                 spent.messages.fetch_add(1, Ordering::Relaxed);
+                let began = Instant::now();
+                asked.push((url.clone(), began));
                 running.spawn(async move {
-                    let began = Instant::now();
                     let answer = match request {
                         Ok(request) => timeout_at(deadline, answer(&client, request, &spent)).await,
                         Err(failure) => Ok(Err(failure)),
@@ -95,12 +127,23 @@ impl Asking {
             };
             match ended {
                 Some(Ok((url, took, Ok(answer)))) => {
-                    self.paces().answered(&url, took);
+                    let mut paces = self.paces();
+                    paces.answered(&url, took);
+                    // Whoever was asked before and has not answered is slower than it seemed.
+                    let others = asked.iter().filter(|it| it.0 != url);
+                    others.for_each(|it| paces.outpaced(&it.0, it.1.elapsed()));
                     return Ok((answer, url));
                 }
                 Some(Ok((url, _, Err(failed)))) => {
-                    // Who refuses is there.
-                    if matches!(failed, Failure::Late | Failure::Failed(_)) {
+                    // Who refuses is there, and statistics have little time.
+                    let is_failure = match failed {
+                        Failure::Late => path != STATISTICS,
+                        Failure::Failed(_) => true,
+                        Failure::Closed | Failure::Older | Failure::Known | Failure::Refused(_) => {
+                            false
+                        }
+                    };
+                    if is_failure {
                         self.paces().failed(&url, clock::monotonic());
                     }
                     failure = failed;
@@ -121,12 +164,14 @@ impl Asking {
         let mut url = base.join(path).map_err(|it| Failure::Failed(it.to_string()))?;
         url.query_pairs_mut().extend_pairs(parameters);
         let token = peer.token.as_ref().map(|it| it.secret().to_owned());
+        let limit = parameters.iter().find(|it| it.0 == "limit");
+        let hits = limit.and_then(|it| it.1.parse().ok()).unwrap_or(HITS_DEFAULT as u64);
         Ok(Request {
             timeouts: Some(Timeouts { connect: Duration::from_secs(2), ..Timeouts::default() }),
-            response_bytes_max: Some(BYTES_MAX),
+            response_bytes_max: Some(BYTES_MAX.saturating_add(hits.saturating_mul(HIT_BYTES_MAX))),
             // A token is for the one that is named.
             keeps_redirect: token.is_some(),
-            ..Request::get(url).token(token).allow_private(self.allow_private)
+            ..Request::get(url).token(token).allow_private(peer.allow_private)
         })
     }
 }
@@ -139,12 +184,14 @@ async fn answer<T: DeserializeOwned>(
     let failed = |error: net::Error| Failure::Failed(error.to_string());
     let response = client.send(request).await.map_err(failed)?;
     let status = response.status;
-    let bytes = response.bytes(BYTES_MAX).await.map_err(failed)?;
+    // The request bounds it.
+    let bytes = response.bytes(u64::MAX).await.map_err(failed)?;
     spent.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     match status {
         StatusCode::OK => serde_json::from_slice(&bytes)
             .map_err(|_other| Failure::Failed("it answers in another form".to_owned())),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Failure::Closed),
+        StatusCode::CONFLICT => Err(Failure::Known),
         _ => {
             let json: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
             let error = json.as_ref().and_then(|it| it.get("error"));
@@ -153,8 +200,13 @@ async fn answer<T: DeserializeOwned>(
             if status == StatusCode::NOT_FOUND || text("parameter").is_some() {
                 return Err(Failure::Older);
             }
-            let said = text("message").map(|it| format!(": {it}")).unwrap_or_default();
-            Err(Failure::Failed(format!("it answers {status}{said}")))
+            let message = text("message").map(|it| format!(": {it}")).unwrap_or_default();
+            let problem = format!("it answers {status}{message}");
+            Err(if status.is_client_error() {
+                Failure::Refused(problem)
+            } else {
+                Failure::Failed(problem)
+            })
         }
     }
 }

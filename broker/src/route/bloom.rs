@@ -15,6 +15,8 @@ const HASHES: u64 = 11;
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 /// Smallest filter, in bytes.
 const BYTES_MIN: usize = 16;
+/// Largest share of the bits that are set, in hundredths; one that is made as ours has half of them.
+const FULL_MAX: u64 = 60;
 
 /// A filter. Its bytes are the same on all machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,9 +31,14 @@ impl Bloom {
         Self { bytes: vec![0; bytes] }
     }
 
-    /// Reads a filter of its bytes; one without bytes has no words.
+    /// Reads a filter of its bytes; one without bytes has no words. One that claims nearly all words tells nothing, and
+    /// is taken for one without.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.get(..BYTES_MAX).unwrap_or(bytes).to_vec() }
+        let bytes = bytes.get(..BYTES_MAX).unwrap_or(bytes);
+        let bits = bytes.len() as u64 * 8;
+        let set: u64 = bytes.iter().map(|it| u64::from(it.count_ones())).sum();
+        let is_full = bits * FULL_MAX < set * 100;
+        Self { bytes: if is_full { Vec::new() } else { bytes.to_vec() } }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -8,51 +8,117 @@
 //!
 //! Sans-I/O.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::answer::{Answer, DUPLICATES_MAX, Duplicate, FACET_VALUES_MAX, Facet, FromBroker, Hit};
+use crate::answer::{
+    Answer, DUPLICATES_MAX, Duplicate, FACET_VALUES_MAX, Facet, FromBroker, Hit, Matching, Sort,
+};
+
+/// Longest text of a hit of another broker, in bytes: addresses and names, and descriptions and excerpts.
+const TEXT_BYTES_MAX: [usize; 2] = [4_000, 8_000];
 
 /// What a broker answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) broker: FromBroker,
     pub(crate) answer: Answer,
-    /// Maximum number of its hits that count.
-    pub(crate) hits_max: usize,
+    /// Most objects that it is believed to have.
+    pub(crate) objects_max: u64,
 }
 
+/// What part of which order is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) sort: Sort,
+    /// Whether the same content at two places is two hits.
+    pub(crate) duplicates: bool,
+    pub(crate) offset: usize,
+    pub(crate) limit: usize,
+}
+
+/// A hit, and whether it has all words of the query.
+type Ranked = (bool, Hit);
+
 /// Returns the answer with `limit` hits after the first `offset`, of parts with as many hits as both together.
-pub(crate) fn merged(mut parts: Vec<Part>, (offset, limit): (usize, usize)) -> Answer {
+pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
     let mut merged = Answer { respelled: keep_one_spelling(&mut parts), ..Answer::default() };
-    let mut ranked: Vec<(bool, Hit)> = Vec::new();
-    let mut counts: BTreeMap<String, HashMap<String, u64>> = BTreeMap::new();
-    for Part { broker, answer, hits_max } in parts {
-        // Who claims more hits than it shows is believed in numbers alone.
-        merged.total = merged.total.saturating_add(answer.total);
-        merged.total_all = merged.total_all.saturating_add(answer.total_all.min(answer.total));
-        merged.parts = merged.parts.saturating_add(answer.parts);
+    let mut ranked: Vec<Ranked> = Vec::new();
+    let mut counts: BTreeMap<&'static str, HashMap<String, u64>> = BTreeMap::new();
+    for Part { broker, answer, objects_max } in parts {
+        // Who claims more hits than it shows is believed in numbers alone, and not beyond what it has.
+        let total = answer.total.min(objects_max);
+        merged.total = merged.total.saturating_add(total);
+        merged.total_all = merged.total_all.saturating_add(answer.total_all.min(total));
+        merged.parts = merged.parts.saturating_add(answer.parts.min(objects_max));
         merged.matching = answer.matching;
         merged.took_us = merged.took_us.max(answer.took_us);
         merged.suggestion = merged.suggestion.take().or(answer.suggestion);
         merged.notice = merged.notice.take().or(answer.notice);
-        for (at, mut hit) in (0..).zip(answer.hits).take(hits_max) {
-            hit.broker = Some(broker.clone());
-            hit.score = if hit.score.is_finite() { hit.score } else { 0.0 };
-            ranked.push((at < answer.total_all, hit));
-        }
+        // By `any`, those with all words stand among the others.
+        let has_all = |at: u64| answer.matching != Matching::Any && at < answer.total_all;
+        let depth = wanted.offset.saturating_add(wanted.limit);
+        let hits_max = depth.min(usize::try_from(objects_max).unwrap_or(usize::MAX));
+        let hits = (0..).zip(answer.hits).take(hits_max);
+        ranked.extend(hits.map(|(at, hit)| (has_all(at), of_broker(hit, &broker))));
         for (facet, values) in answer.facets {
-            let known = counts.entry(facet).or_default();
-            for (value, count) in values {
+            let Some(facet) = Facet::by_name(&facet) else { continue };
+            let known = counts.entry(facet.name()).or_default();
+            for (value, count) in values.into_iter().take(FACET_VALUES_MAX) {
                 let sum = known.entry(value).or_default();
-                *sum = sum.saturating_add(count);
+                *sum = sum.saturating_add(count.min(objects_max));
             }
         }
     }
-    ranked.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| b.1.score.total_cmp(&a.1.score)));
-    let hits = without_repeats(ranked.into_iter().map(|it| it.1), &mut merged);
-    merged.hits = hits.into_iter().skip(offset).take(limit).collect();
-    merged.facets = counts.into_iter().map(|(facet, values)| most(facet, values)).collect();
+    // As in one index, hits with some of the words follow only if the others are too few.
+    if merged.matching == Matching::Best && wanted.limit as u64 <= merged.total_all {
+        merged.total = merged.total_all;
+        ranked.retain(|it| it.0);
+    }
+    ranked.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| order(wanted.sort, &a.1, &b.1)));
+    let all = ranked.into_iter().map(|it| it.1);
+    let hits = without_repeats(all, wanted.duplicates, (&mut merged, &mut counts));
+    merged.hits = hits.into_iter().skip(wanted.offset).take(wanted.limit).collect();
+    let most = |(facet, values)| (str::to_owned(facet), most(facet, values));
+    merged.facets = counts.into_iter().map(most).collect();
     merged
+}
+
+/// Returns a hit as that of this broker, made to fit.
+fn of_broker(mut hit: Hit, broker: &FromBroker) -> Hit {
+    let [short, long] = TEXT_BYTES_MAX;
+    let cut = |text: &mut String, max: usize| text.truncate(text.floor_char_boundary(max));
+    for text in [&mut hit.url, &mut hit.title, &mut hit.r#type, &mut hit.gatherer] {
+        cut(text, short);
+    }
+    for text in [&mut hit.gatherer_id, &mut hit.host, &mut hit.md5, &mut hit.oid] {
+        cut(text, short);
+    }
+    cut(&mut hit.description, long);
+    hit.snippet = hit.snippet.of_another(long);
+    hit.score = if hit.score.is_finite() { hit.score } else { 0.0 };
+    hit.duplicates.truncate(2 * DUPLICATES_MAX);
+    for duplicate in &mut hit.duplicates {
+        duplicate.broker = Some(broker.clone());
+        cut(&mut duplicate.url, short);
+    }
+    hit.broker = Some(broker.clone());
+    hit
+}
+
+/// Returns how two hits stand to each other. What an order needs and a hit lacks comes last.
+fn order(sort: Sort, a: &Hit, b: &Hit) -> Ordering {
+    let by_time = |it: &Hit, sign: i64| it.modified.map_or(i64::MAX, |it| it.saturating_mul(sign));
+    let by_size = |it: &Hit| it.size.map_or(1, |it| -i128::from(it));
+    match sort {
+        // When a record came to a broker, only that broker knows.
+        Sort::Relevance | Sort::Updated => b.score.total_cmp(&a.score),
+        Sort::Newest => by_time(a, -1).cmp(&by_time(b, -1)),
+        Sort::Oldest => by_time(a, 1).cmp(&by_time(b, 1)),
+        Sort::Title => a.title.to_lowercase().cmp(&b.title.to_lowercase()),
+        Sort::Size => by_size(a).cmp(&by_size(b)),
+        Sort::Url => a.url.cmp(&b.url),
+    }
 }
 
 /// Empties the answers to other spellings, if some broker has what was written, and else those to others than the one
@@ -74,15 +140,28 @@ fn keep_one_spelling(parts: &mut [Part]) -> bool {
     best.is_some()
 }
 
-/// Returns hits of which none is another one's duplicate; those that are left out are named by it.
-fn without_repeats(all: impl Iterator<Item = Hit>, answer: &mut Answer) -> Vec<Hit> {
+/// Returns hits of which none is another one's duplicate; those that are left out are named by it, and not counted.
+fn without_repeats(
+    all: impl Iterator<Item = Hit>,
+    duplicates: bool,
+    (answer, counts): (&mut Answer, &mut BTreeMap<&'static str, HashMap<String, u64>>),
+) -> Vec<Hit> {
     let mut kept: Vec<Hit> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for hit in all {
-        let keys = keys(&hit);
+        let mut keys = keys(&hit);
+        keys.truncate(if duplicates { 1 } else { keys.len() });
         match keys.iter().find_map(|it| places.get(it)).copied() {
             Some(at) => {
                 answer.total = answer.total.saturating_sub(1);
+                for (facet, value) in [
+                    (Facet::Type, &hit.r#type),
+                    (Facet::Host, &hit.host),
+                    (Facet::Gatherer, &hit.gatherer),
+                ] {
+                    let count = counts.get_mut(facet.name()).and_then(|it| it.get_mut(value));
+                    count.into_iter().for_each(|it| *it = it.saturating_sub(1));
+                }
                 if let Some(first) = kept.get_mut(at) {
                     name(first, hit);
                 }
@@ -111,29 +190,35 @@ fn keys(hit: &Hit) -> Vec<String> {
     keys
 }
 
-/// Names a hit as a duplicate of an earlier one, unless it is the same object.
+/// Names a hit as a duplicate of an earlier one, unless it is the same object, and those that it names itself.
 fn name(first: &mut Hit, other: Hit) {
-    let is_known = first.oid == other.oid || first.duplicates.iter().any(|it| it.oid == other.oid);
-    if !is_known && first.duplicates.len() < DUPLICATES_MAX {
-        first.duplicates.push(Duplicate {
-            url: other.url,
-            gatherer: other.gatherer,
-            oid: other.oid,
-            r#type: other.r#type,
-            modified: other.modified,
-            similar: other.md5.is_empty() || other.md5 != first.md5,
-        });
+    let itself = Duplicate {
+        url: other.url,
+        gatherer: other.gatherer,
+        oid: other.oid,
+        r#type: other.r#type,
+        modified: other.modified,
+        similar: other.md5.is_empty() || other.md5 != first.md5,
+        broker: other.broker,
+    };
+    for it in std::iter::once(itself).chain(other.duplicates) {
+        let is_known =
+            first.oid == it.oid || first.duplicates.iter().any(|known| known.oid == it.oid);
+        if !is_known && first.duplicates.len() < DUPLICATES_MAX {
+            first.duplicates.push(it);
+        }
     }
 }
 
-fn most(facet: String, values: HashMap<String, u64>) -> (String, Vec<(String, u64)>) {
-    let mut values: Vec<(String, u64)> = values.into_iter().collect();
+/// Returns the most frequent values of a facet, in its order.
+fn most(facet: &str, values: HashMap<String, u64>) -> Vec<(String, u64)> {
+    let mut values: Vec<(String, u64)> = values.into_iter().filter(|it| it.1 != 0).collect();
     values.sort_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
     values.truncate(FACET_VALUES_MAX);
     if facet == Facet::Year.name() {
         values.sort_by(|(a, _), (b, _)| b.cmp(a));
     }
-    (facet, values)
+    values
 }
 
 #[cfg(test)]
@@ -152,8 +237,12 @@ mod tests {
         Part {
             broker,
             answer: Answer { total, total_all, hits, facets, ..Answer::default() },
-            hits_max: 10,
+            objects_max: 10,
         }
+    }
+
+    fn at(offset: usize, limit: usize) -> Wanted {
+        Wanted { offset, limit, ..Wanted::default() }
     }
 
     fn oids(answer: &Answer) -> Vec<&str> {
@@ -164,13 +253,60 @@ mod tests {
     fn the_best_come_first_and_those_with_all_words_before_them() {
         let a = part("a", 1, vec![hit("1:http://a/1", 2.0), hit("1:http://a/2", 9.0)]);
         let b = part("b", 2, vec![hit("2:http://b/1", 3.0), hit("2:http://b/2", f32::NAN)]);
-        let all = merged(vec![a.clone(), b.clone()], (0, 10));
+        let all = merged(vec![a.clone(), b.clone()], at(0, 10));
         let order = ["2:http://b/1", "1:http://a/1", "2:http://b/2", "1:http://a/2"];
         assert_eq!(oids(&all), order);
         assert_eq!((all.total, all.total_all), (4, 3));
         assert_eq!(all.facets["type"], [("HTML".to_owned(), 4)]);
         assert_eq!(all.hits[0].broker.as_ref().unwrap().name, "b");
-        assert_eq!(oids(&merged(vec![a, b], (1, 2))), order[1..3]);
+        assert_eq!(oids(&merged(vec![a, b], at(1, 2))), order[1..3]);
+    }
+
+    #[test]
+    fn the_order_that_is_asked_for_holds() {
+        let dated = |oid: &str, modified, size| Hit { modified, size, ..hit(oid, 0.0) };
+        let a = part(
+            "a",
+            2,
+            vec![dated("1:http://b/", Some(5), Some(1)), dated("1:http://c/", None, None)],
+        );
+        let b = part(
+            "b",
+            2,
+            vec![dated("2:http://a/", Some(9), Some(7)), dated("2:http://d/", Some(1), Some(0))],
+        );
+        for (sort, expected) in [
+            (Sort::Newest, ["a", "b", "d", "c"]),
+            (Sort::Oldest, ["d", "b", "a", "c"]),
+            (Sort::Size, ["a", "b", "d", "c"]),
+            (Sort::Url, ["a", "b", "c", "d"]),
+        ] {
+            let all = merged(vec![a.clone(), b.clone()], Wanted { sort, ..at(0, 10) });
+            let hosts: Vec<_> = all.hits.iter().map(|it| &it.url[7..8]).collect();
+            assert_eq!(hosts, expected, "{sort:?}");
+        }
+    }
+
+    #[test]
+    fn some_of_the_words_follow_only_where_all_are_too_few() {
+        let some = |n: u64| (0..n).map(move |it| hit(&format!("1:http://a/{it}"), 9.0));
+        let a = part("a", 2, some(4).collect());
+        let b = part("b", 0, vec![hit("2:http://b/", 10.0)]);
+        let few = merged(vec![a.clone(), b.clone()], at(0, 3));
+        assert_eq!((few.total, few.total_all), (5, 2));
+        assert_eq!(oids(&few), ["1:http://a/0", "1:http://a/1", "2:http://b/"]);
+        let enough = merged(vec![a.clone(), b.clone()], at(0, 2));
+        assert_eq!((enough.total, enough.hits.len()), (2, 2));
+        // The next page is of the same answer.
+        let next = merged(vec![a.clone(), b.clone()], at(2, 2));
+        assert_eq!((next.total, next.hits.len()), (2, 0));
+        // By `any`, the score alone decides.
+        let any = |part: &Part| {
+            let mut part = part.clone();
+            part.answer.matching = Matching::Any;
+            part
+        };
+        assert_eq!(oids(&merged(vec![any(&a), any(&b)], at(0, 1))), ["2:http://b/"]);
     }
 
     #[test]
@@ -185,12 +321,12 @@ mod tests {
         let b = respelled("b", "glazier", vec![hit("2:http://b/1", 9.0), hit("2:http://b/2", 8.0)]);
         let c = respelled("c", "glacier", vec![hit("3:http://c/1", 2.0), hit("3:http://c/2", 1.5)]);
         let none = part("d", 0, vec![]);
-        let all = merged(vec![a.clone(), b, c, none], (0, 10));
+        let all = merged(vec![a.clone(), b, c, none], at(0, 10));
         assert_eq!(oids(&all), ["3:http://c/1", "3:http://c/2", "1:http://a/1"]);
         assert!(all.respelled && all.total == 3, "{all:?}");
         assert_eq!(all.suggestion.as_deref(), Some("glacier"));
         // Somebody has what was written; the other spelling is suggested still.
-        let all = merged(vec![a, part("d", 1, vec![hit("4:http://d/1", 0.1)])], (0, 10));
+        let all = merged(vec![a, part("d", 1, vec![hit("4:http://d/1", 0.1)])], at(0, 10));
         assert_eq!((oids(&all), all.respelled), (vec!["4:http://d/1"], false));
         assert_eq!((all.total, all.suggestion.as_deref()), (1, Some("glacier")));
     }
@@ -213,13 +349,16 @@ mod tests {
                 hit("4:http://c/", 0.1),
             ],
         );
-        let all = merged(vec![a, b], (0, 10));
+        let each = Wanted { duplicates: true, ..at(0, 10) };
+        assert_eq!(merged(vec![a.clone(), b.clone()], each).hits.len(), 6);
+        let all = merged(vec![a, b], at(0, 10));
         assert_eq!(oids(&all), ["1:http://a/1", "1:file:///x", "3:http://c/", "2:file:///x"]);
         assert_eq!(all.total, 4);
         assert_eq!(all.hits[0].duplicates[0].url, "http://b/1");
         assert!(!all.hits[0].duplicates[0].similar);
         // Another gatherer's record of one address.
         assert_eq!(all.hits[2].duplicates.len(), 1);
+        assert_eq!(all.hits[2].duplicates[0].broker.as_ref().unwrap().name, "b");
     }
 
     #[test]
@@ -228,8 +367,8 @@ mod tests {
         let mut boast = part("a", u64::MAX, flood);
         boast.answer.total = u64::MAX;
         let honest = part("b", 1, vec![hit("2:http://b/", 1.0)]);
-        let all = merged(vec![boast, honest], (0, 100));
-        assert_eq!(all.hits.len(), 11);
+        let all = merged(vec![boast, honest], at(0, 100));
+        assert_eq!((all.hits.len(), all.total), (11, 11));
         assert_eq!(all.hits[10].url, "http://b/");
     }
 }

@@ -44,6 +44,14 @@ impl Paces {
         (pace.failures, pace.rest_until) = (0, None);
     }
 
+    /// Takes that another one's answer came first, so long after this one was asked.
+    pub(crate) fn outpaced(&mut self, url: &Url, waited: Duration) {
+        let pace = self.entry(url);
+        if pace.secs.is_none_or(|it| it < waited.as_secs_f64()) {
+            pace.secs = Some(waited.as_secs_f64());
+        }
+    }
+
     /// Takes that no answer came.
     pub(crate) fn failed(&mut self, url: &Url, now: Instant) {
         let pace = self.entry(url);
@@ -100,6 +108,13 @@ mod tests {
         assert_eq!(paces.ordered(&all, now), [b.clone(), c.clone(), a.clone()]);
         assert_eq!(paces.hedge(&a).as_millis(), 200);
         assert_eq!(paces.hedge(&b), HEDGE_WAIT.0);
+        paces.outpaced(&b, Duration::from_millis(5));
+        assert_eq!(paces.ordered(&all, now)[0], b, "it is known to be slower than that");
+        paces.outpaced(&b, Duration::from_millis(60));
+        assert_eq!(paces.ordered(&all, now), [c.clone(), b.clone(), a.clone()]);
+        paces.answered(&b, Duration::from_millis(10));
+        paces.answered(&b, Duration::from_millis(10));
+        assert_eq!(paces.ordered(&all, now), [b.clone(), c.clone(), a.clone()]);
         paces.failed(&b, now);
         assert!(!paces.rests(&b, now), "one failure is forgiven");
         paces.failed(&b, now);

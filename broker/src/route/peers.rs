@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use daemon::announce::Registries;
 use exchange::servers::ServerKind;
 use net::client::{Client, Credentials};
 use net::clock;
+use net::guard::classify;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -50,6 +52,8 @@ pub(crate) struct Peer {
     /// Its addresses: of replicas, of which any is asked.
     pub(crate) urls: Vec<Url>,
     pub(crate) token: Option<Token>,
+    /// Whether its addresses may be in a private network.
+    pub(crate) allow_private: bool,
     pub(crate) summary: Option<Arc<Summary>>,
 }
 
@@ -66,6 +70,8 @@ struct Following {
     /// `None`: nobody is named.
     collection: Option<Collection>,
     directory: Mutex<Directory>,
+    /// Whether one of the registries is in a private network: then what it lists may be, too.
+    is_private: AtomicBool,
     known: watch::Sender<Arc<Vec<Peer>>>,
 }
 
@@ -76,6 +82,7 @@ struct Feed {
     url: Url,
     token: Option<Token>,
     query: &'static str,
+    is_registry: bool,
 }
 
 impl Peers {
@@ -103,10 +110,24 @@ impl Peers {
             own_id: own_id.to_owned(),
             collection,
             directory: Mutex::default(),
+            is_private: AtomicBool::new(false),
             known: watch::Sender::default(),
         }));
+        this.forget_others()?;
         this.look()?;
         Ok(this)
+    }
+
+    /// Forgets what came from feeds that the settings name no more. Blocks.
+    fn forget_others(&self) -> Result<(), Error> {
+        let Some(collection) = &self.0.collection else { return Ok(()) };
+        let feeds = self.feeds();
+        for known in collection.sources()? {
+            if feeds.iter().all(|it| it.name != known.source) {
+                collection.remove_source(&known.source, Stamp(clock::now_ms()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the peers that are known.
@@ -118,10 +139,11 @@ impl Peers {
         &self.0.settings
     }
 
-    /// Whether addresses in private networks may be asked.
-    pub(crate) fn allow_private(&self) -> bool {
-        // The settings name them; who is listed was vetted by the registry.
-        self.0.registries.allow_private.unwrap_or(true)
+    /// Whether brokers in private networks may be asked if a registry lists them. That the registry has reached one says
+    /// nothing of where its name leads from here.
+    fn allow_private(&self) -> bool {
+        let of_registries = || self.0.is_private.load(Ordering::Relaxed);
+        self.0.registries.allow_private.unwrap_or_else(of_registries)
     }
 
     /// Returns whether there is anybody to ask.
@@ -156,14 +178,14 @@ impl Peers {
         let of_registry = |url: &Url| {
             [BROKERS, QUERY].map(|query| {
                 let (name, url) = (format!("registry {url} {query}"), url.clone());
-                Feed { name, url, token: None, query }
+                Feed { name, url, token: None, query, is_registry: true }
             })
         };
         let registries = self.0.registries.urls.iter().flat_map(of_registry);
         let peers = self.0.settings.peers.iter().filter_map(|peer| {
             let url = peer.urls.first()?.clone();
             let (name, token) = (format!("peer {url}"), peer.token.clone());
-            Some(Feed { name, url, token, query: QUERY })
+            Some(Feed { name, url, token, query: QUERY, is_registry: false })
         });
         registries.chain(peers).collect()
     }
@@ -174,13 +196,14 @@ impl Peers {
         let credentials = Credentials { token, ..Credentials::default() };
         let client = FeedClient::new(self.0.client.clone(), feed.url.clone(), feed.name.as_str())
             .credentials(credentials)
-            .allow_private(self.allow_private())
+            .allow_private(self.0.registries.allow_private.unwrap_or(true))
             .consumer(self.0.own_id.as_str())
             .part(Some(("q", feed.query.to_owned())));
         // What a registry lists no more is asked no more, however much it is.
         let puller = Puller::new(client, collection.clone(), LIMITS).confirmed(true);
         let mut failures: u32 = 0;
         loop {
+            self.look_up(feed).await;
             match puller.pull(Some(WAIT)).await {
                 Ok(_) => failures = 0,
                 Err(error) => {
@@ -200,6 +223,16 @@ impl Peers {
         }
     }
 
+    /// Looks up whether a registry is in a private network.
+    async fn look_up(&self, feed: &Feed) {
+        let Some(host) = feed.url.host().filter(|_| feed.is_registry) else { return };
+        let port = feed.url.port_or_known_default().unwrap_or(80);
+        let addresses = self.0.client.addresses(host, port).await.unwrap_or_default();
+        if addresses.iter().any(|it| classify(it.ip()).is_some()) {
+            self.0.is_private.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Takes what has changed. Blocks.
     fn look(&self) -> Result<(), Error> {
         let mut directory = self.0.directory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +241,8 @@ impl Peers {
             None => false,
         };
         if is_changed || self.known().is_empty() {
-            let peers = peers(&directory, &self.0.settings, &self.0.own_id);
+            let mut peers = peers(&directory, &self.0.settings, &self.0.own_id);
+            peers.iter_mut().for_each(|it| it.allow_private |= self.allow_private());
             self.0.known.send_replace(Arc::new(peers));
         }
         Ok(())
@@ -228,7 +262,8 @@ fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer
         };
         let summary = summaries.get(&*server.id).map(|it| Arc::clone(it));
         let urls = vec![server.url.clone()];
-        by_url.insert(server.url.clone(), Peer { broker, urls, token: None, summary });
+        let peer = Peer { broker, urls, token: None, allow_private: false, summary };
+        by_url.insert(server.url.clone(), peer);
     }
     for named in &settings.peers {
         let known = named.urls.iter().find_map(|it| by_url.remove(it));
@@ -248,7 +283,8 @@ fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer
             broker.name = url.host_str().unwrap_or_default().to_owned();
         }
         let (urls, token) = (named.urls.clone(), named.token.clone());
-        by_url.insert(url, Peer { broker, urls, token, summary });
+        // The settings name it.
+        by_url.insert(url, Peer { broker, urls, token, allow_private: true, summary });
     }
     by_url.into_values().filter(|it| it.broker.id != own_id).collect()
 }

@@ -1,4 +1,4 @@
-//! The settings of searches everywhere: `[everywhere]` and `[[peer]]`.
+//! The settings of searches everywhere: `[everywhere]`, `[[peer]]` and `[[foreign]]`.
 //!
 //! Sans-I/O.
 
@@ -7,6 +7,8 @@ use std::time::Duration;
 use daemon::Token;
 use settings::Table;
 use url::Url;
+
+use super::foreign::{self, ForeignEngine};
 
 /// Maximum number of brokers that one search asks.
 pub const ASK_MAX: usize = 50;
@@ -22,6 +24,8 @@ pub struct Everywhere {
     pub deadline: Duration,
     /// Brokers that are known without a registry, and those that want a token.
     pub peers: Vec<Peer>,
+    /// Search engines of other makes, which are asked as well.
+    pub foreign: Vec<ForeignEngine>,
 }
 
 /// A broker of the settings.
@@ -37,12 +41,12 @@ pub struct Peer {
 
 impl Default for Everywhere {
     fn default() -> Self {
-        Self { ask: 5, deadline: Duration::from_secs(2), peers: Vec::new() }
+        Self { ask: 5, deadline: Duration::from_secs(2), peers: Vec::new(), foreign: Vec::new() }
     }
 }
 
 impl Everywhere {
-    /// Reads `[everywhere]` and all `[[peer]]`, and reports mistakes.
+    /// Reads `[everywhere]`, all `[[peer]]` and all `[[foreign]]`, and reports mistakes.
     pub(crate) fn read(root: &Table<'_>) -> Self {
         let (default, table) = (Self::default(), root.table("everywhere"));
         let ask = table.integer("ask", 1..=ASK_MAX as u64).and_then(|it| usize::try_from(it).ok());
@@ -58,6 +62,7 @@ impl Everywhere {
             ask: ask.unwrap_or(default.ask),
             deadline: deadline.unwrap_or(default.deadline),
             peers,
+            foreign: foreign::read_settings(root),
         }
     }
 }

@@ -84,10 +84,10 @@ impl Summarizer {
     /// Keeps the summary until the shutdown starts. Calls `told` whenever it is another one.
     pub(crate) async fn run(&self, indexer: &Indexer, told: impl Fn(), shutdown: Shutdown) {
         let mut covered = indexer.watch();
-        let mut is_first = true;
+        let mut is_anew = true;
         loop {
             let changed = async {
-                if !std::mem::take(&mut is_first) {
+                if !std::mem::take(&mut is_anew) {
                     // The index lives as long as its watch.
                     let _gone = covered.changed().await;
                 }
@@ -104,6 +104,7 @@ impl Summarizer {
                 Ok(false) => {}
                 Err(error) => {
                     tracing::warn!(%error, "the content summary is not made; tried again");
+                    is_anew = true;
                 }
             }
             let pause = (began.elapsed() * SHARE).clamp(PAUSE, PAUSE_MAX);

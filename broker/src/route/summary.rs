@@ -19,6 +19,7 @@ use soif::Record;
 use url::Url;
 
 use super::bloom::Bloom;
+use crate::answer::OBJECTS_MAX;
 
 /// Template of the record.
 pub const TEMPLATE: &str = "SUMMARY";
@@ -32,7 +33,7 @@ pub(crate) const SAMPLE_MAX: usize = 20;
 pub(crate) const BEST_MAX: u64 = 1_000_000;
 /// Longest word, in bytes.
 const TERM_BYTES_MAX: usize = 64;
-/// Longest title, in characters.
+/// Longest title and name, in characters.
 const TITLE_CHARS_MAX: usize = 150;
 
 /// How many objects have a word, how often it occurs in them all, and the score of the object that is best for it by
@@ -139,7 +140,8 @@ impl Summary {
         }
         let text = |name| record.text(name).unwrap_or_default().into_owned();
         let number = |name| record.number(name).unwrap_or_default();
-        let (objects, words) = (number("Objects"), number("Words"));
+        let (objects, words) = (number("Objects").min(OBJECTS_MAX), number("Words"));
+        let short = |it: &str| it.chars().take(TITLE_CHARS_MAX).collect::<String>();
         let mut terms = HashMap::new();
         for line in text("Terms").lines().take(TERMS_MAX) {
             let Some((term, counts)) = line.split_once(' ') else { continue };
@@ -155,15 +157,14 @@ impl Summary {
         }
         let counted = |line: &str| {
             let (name, count) = line.rsplit_once(' ')?;
-            Some((name.to_owned(), count.parse().ok()?))
+            Some((short(name), count.parse().ok()?))
         };
         let types = text("Object-Types").lines().take(SAMPLE_MAX).filter_map(counted).collect();
-        let title = |it: &str| it.chars().take(TITLE_CHARS_MAX).collect();
-        let sample = text("Sample").lines().take(SAMPLE_MAX).map(title).collect();
-        let url = Url::parse(&text("Broker-URL")).ok();
+        let sample = text("Sample").lines().take(SAMPLE_MAX).map(short).collect();
+        let url = Url::parse(&text("Broker-URL")).ok().filter(|it| it.as_str().len() <= 2_000);
         Some(Self {
             id: text(GATHERER_ID),
-            name: text("Gatherer-Name"),
+            name: short(&text("Gatherer-Name")),
             url: url.filter(|it| matches!(it.scheme(), "http" | "https")),
             content: Content {
                 objects,
@@ -225,12 +226,17 @@ mod tests {
         let mut record = summary().to_record(1);
         record.set("Terms", "rock 999999 1 1\nice 5 99999999 9999999\nx\ny a b c\nz 1 1");
         record.set("Broker-URL", "javascript:alert(1)");
+        record.set("Gatherer-Name", "n".repeat(1_000_000));
+        record.set("Rare-Terms", vec![0xff; 64]);
         let read = Summary::read(&record).unwrap();
         assert_eq!(read.url, None);
         assert_eq!(read.content.terms["rock"], Counts { objects: 100, occurrences: 100, best: 1 });
         let most = Counts { objects: 5, occurrences: 5_000, best: BEST_MAX };
         assert_eq!(read.content.terms["ice"], most);
-        assert_eq!(read.content.terms.len(), 2);
+        assert_eq!((read.content.terms.len(), read.name.len()), (2, TITLE_CHARS_MAX));
+        assert!(!read.content.rare.may_have("anything"), "a filter of all words tells nothing");
+        record.set("Objects", u64::MAX.to_string());
+        assert_eq!(Summary::read(&record).unwrap().content.objects, OBJECTS_MAX);
         let many: String = (0..5_000).map(|n| format!("w{n} 1 1 0\n")).collect();
         record.set("Terms", many);
         assert_eq!(Summary::read(&record).unwrap().content.terms.len(), TERMS_MAX);

@@ -71,10 +71,15 @@ async fn searches_go_on_as_far_as_they_may_and_never_round() {
         assert_eq!((answer.total, answer.hits.len()), (4, 4), "{hops}: {answer:?}");
         assert_eq!(state_of(&answer, &b), AskedState::Answered);
     }
-    // One that is sent round by others is answered once.
-    let once = everywhere(&b, "&hops=1&search=0123456789abcdef0123456789abcdef").await;
-    let again = everywhere(&b, "&hops=1&search=0123456789abcdef0123456789abcdef").await;
-    assert_eq!((once.total, again.total), (4, 0));
+    // One that is sent round by others is answered once, wherever they ask.
+    let sent = "&hops=1&search=0123456789abcdef0123456789abcdef&within=60000";
+    assert_eq!(everywhere(&b, sent).await.total, 4);
+    for again in
+        [sent, &sent.replace("hops=1&", "hops=0&scope=here&").replace("&scope=everywhere", "")]
+    {
+        let url = url_of(b.address).join(&format!("api/search?q=object{again}")).unwrap();
+        assert_eq!(client().send(Request::get(url)).await.unwrap().status, 409, "{again}");
+    }
     for broker in [a, b, c] {
         broker.stop().await;
     }

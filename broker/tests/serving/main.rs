@@ -4,6 +4,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../net/tests/peers/peer.rs"]
+mod peer;
 
 mod api;
 mod cascade;
@@ -12,6 +14,7 @@ mod collect;
 mod everywhere;
 mod feeds;
 mod followers;
+mod foreign;
 mod freshness_page;
 mod graph;
 mod index;
