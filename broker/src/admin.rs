@@ -27,8 +27,8 @@ use crate::metrics;
 use crate::server::Handle;
 use crate::status::Status;
 
-/// Returns the routes of the administration, with `more` of them behind the guard.
-pub(crate) fn routes(handle: Handle, more: Router, guard: Guard) -> Router {
+/// Returns the routes of the administration, with `more` of them behind the guard, and more forms.
+pub(crate) fn routes(handle: Handle, (more, more_forms): (Router, Router), guard: Guard) -> Router {
     let router = Router::new()
         .route("/", get(page))
         .route("/status", get(status))
@@ -45,7 +45,9 @@ pub(crate) fn routes(handle: Handle, more: Router, guard: Guard) -> Router {
         .with_state(handle.clone())
         .merge(exchange::takedown::routes(handle.clone()))
         .merge(more);
+    let secure = axum::middleware::map_response(web::headers::secure);
     let forms = views::changing::routes(handle.clone(), guard.token.clone());
+    let forms = forms.merge(more_forms).layer(secure);
     // The guard is outermost: it refuses a request before any handler sees it. Forms cannot send the header that it
     // wants: they have the token typed in, and see to it themselves.
     let guard = axum::middleware::from_fn_with_state(guard, auth::guard);
@@ -55,7 +57,8 @@ pub(crate) fn routes(handle: Handle, more: Router, guard: Guard) -> Router {
 /// Answers `GET /` with the overview: problems, present work, figures.
 async fn page(State(handle): State<Handle>) -> Response {
     let about = handle.known_facts().lines();
-    let overview = overview::overview(&handle.status().await, about, clock::now_ms());
+    let mut overview = overview::overview(&handle.status().await, about, clock::now_ms());
+    overview.links.extend(handle.config().role.admin_links);
     handle.inner.admin_pages.respond(StatusCode::OK, "overview.html", &overview)
 }
 

@@ -105,12 +105,14 @@ pub struct Role {
     pub kind: &'static str,
     /// The name of a source whose objects the daemon itself brings; `None`: there is none.
     pub own_source: Option<&'static str>,
+    /// Links from the overview of its administration, each with its name, beside those of a broker.
+    pub admin_links: &'static [(&'static str, &'static str)],
 }
 
 impl Default for Role {
     /// A broker, and no more.
     fn default() -> Self {
-        Self { kind: "broker", own_source: None }
+        Self { kind: "broker", own_source: None, admin_links: &[] }
     }
 }
 

@@ -99,6 +99,11 @@ impl Server {
         self.handle.inner.admin_addr
     }
 
+    /// Returns the administrator's token, for forms.
+    pub fn admin_token(&self) -> AdminToken {
+        self.token.clone()
+    }
+
     /// Returns a handle, valid while the server runs.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -128,7 +133,8 @@ impl Server {
         let public = public::routes(&self.handle, extension.summaries, shutdown.clone())
             .merge(extension.public);
         let guard = Guard { token: self.token, read: self.handle.config().daemon.admin_read };
-        let admin = admin::routes(self.handle.clone(), extension.admin, guard);
+        let more = (extension.admin, extension.forms);
+        let admin = admin::routes(self.handle.clone(), more, guard);
         let serve = |stop| self.fronts.serve(public, admin, pipeline::REQUESTS_DRAIN, stop);
         let announced = inner.control.clone();
         let told = move || announced.announce_again();
@@ -143,6 +149,8 @@ pub struct Extension {
     pub public: Router,
     /// More routes of the administration, behind its guard.
     pub admin: Router,
+    /// Forms of the administration, which see to the token themselves.
+    pub forms: Router,
     /// The content summaries that its feed has as a part; `None`: its own.
     pub summaries: Option<Collection>,
 }

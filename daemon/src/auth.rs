@@ -21,11 +21,12 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use disk::Disk;
-use http::header::WWW_AUTHENTICATE;
+use http::header::{HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use net::identity;
 use settings::Table;
 use subtle::ConstantTimeEq as _;
+use url::Url;
 
 use crate::Error;
 use crate::credentials::{bearer, password};
@@ -98,10 +99,32 @@ impl AdminToken {
         bearer(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
 
+    /// Returns whether a form may change something: with the token in the header, as programs send it, or `typed` into a
+    /// page of this listener.
+    pub fn permits_form(&self, headers: &HeaderMap, typed: &str) -> bool {
+        let is_typed = || is_from_here(headers) && typed.as_bytes().ct_eq(self.0.as_bytes()).into();
+        self.permits(headers) || is_typed()
+    }
+
     /// Returns whether `headers` carry the token as a password, whatever the user's name is.
     fn is_password_of(&self, headers: &HeaderMap) -> bool {
         password(headers).is_some_and(|it| it.ct_eq(self.0.as_bytes()).into())
     }
+}
+
+/// Returns whether a browser says that a request is of a page of the host that it asks.
+///
+/// Source: RFC 6454 §7 (`Origin`).
+pub fn is_from_here(headers: &HeaderMap) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
+    let of_both = || {
+        let origin = Url::parse(origin.to_str().ok()?).ok()?;
+        let host = headers.get(HOST)?.to_str().ok()?;
+        let here = Url::parse(&format!("{}://{host}/", origin.scheme())).ok()?;
+        Some(origin.origin() == here.origin())
+    };
+    of_both().unwrap_or(false)
 }
 
 /// Condition for reading at the admin listener: pages, status, metrics.
@@ -287,6 +310,48 @@ mod tests {
         assert_eq!(AdminAddress::read(dir.path()).unwrap(), (written, ours));
         fs::write(&path, "127.0.0.1:9500\n").unwrap();
         assert!(AdminAddress::read(dir.path()).is_err());
+    }
+
+    #[test]
+    fn only_the_page_of_this_host_is_from_here() {
+        let check = |origins: &[&str], host: &str, expected: bool| {
+            let origins = origins.iter().map(|it| (ORIGIN, HeaderValue::from_str(it).unwrap()));
+            let host = (HOST, HeaderValue::from_str(host).unwrap());
+            let headers: HeaderMap = origins.chain([host]).collect();
+            assert_eq!(is_from_here(&headers), expected, "{headers:?}");
+        };
+        let here = "127.0.0.1:9501";
+        check(&["http://127.0.0.1:9501"], here, true);
+        check(&["https://broker.example"], "broker.example", true);
+        check(&["http://127.0.0.1:9502"], here, false);
+        check(&["http://localhost:9501"], here, false);
+        check(&["https://127.0.0.1.example.org:9501"], here, false);
+        check(&["null"], here, false);
+        check(&[""], here, false);
+        check(&["data:,x"], here, false);
+        check(&["http://127.0.0.1:9501", "http://127.0.0.1:9501"], here, false);
+        check(&[], here, false);
+        check(&["http://127.0.0.1:9501"], "a b", false);
+    }
+
+    #[test]
+    fn a_form_needs_the_token_and_a_page_of_this_host() {
+        let token = AdminToken("a".repeat(32).into());
+        let of = |origin: Option<&str>| {
+            let origin = origin.map(|it| (ORIGIN, HeaderValue::from_str(it).unwrap()));
+            let host = (HOST, HeaderValue::from_static("127.0.0.1:9501"));
+            origin.into_iter().chain([host]).collect::<HeaderMap>()
+        };
+        let here = of(Some("http://127.0.0.1:9501"));
+        assert!(token.permits_form(&here, &"a".repeat(32)));
+        for (headers, typed) in [
+            (here, "a".repeat(31)),
+            (of(None), "a".repeat(32)),
+            (of(Some("http://evil.example")), "a".repeat(32)),
+        ] {
+            assert!(!token.permits_form(&headers, &typed), "{headers:?} {typed}");
+        }
+        assert!(token.permits_form(&headers(&token.authorization()), ""));
     }
 
     #[test]

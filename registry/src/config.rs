@@ -63,12 +63,16 @@ pub struct Config {
     pub announcements: Announcements,
 }
 
+/// What a registry is, as a broker.
+const ROLE: Role =
+    Role { kind: KIND, own_source: Some(SOURCE), admin_links: &[("servers", "Servers")] };
+
 impl Config {
     /// Returns the default settings for a registry with this data folder.
     pub fn new(name: impl Into<String>, data: impl Into<PathBuf>) -> Self {
         let mut broker = broker::config::Config::new(name, data);
         (broker.daemon.listen, broker.daemon.admin_listen) = (LISTEN, ADMIN_LISTEN);
-        broker.role = Role { kind: KIND, own_source: Some(SOURCE) };
+        broker.role = ROLE;
         let announcements = Announcements {
             every: Duration::from_secs(300),
             ttl: Duration::from_secs(7 * 86_400),
@@ -87,7 +91,7 @@ impl Config {
         let (listeners, data) = ((LISTEN, ADMIN_LISTEN), "/var/lib/harvest/registry");
         let (mut broker, mut announcements) =
             broker::config::Config::parse_with(text, listeners, data, read)?;
-        broker.role = Role { kind: KIND, own_source: Some(SOURCE) };
+        broker.role = ROLE;
         if announcements.1 {
             announcements.0.allow_private = is_private(&broker.daemon);
         }

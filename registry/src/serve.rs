@@ -7,9 +7,10 @@
 //! | `GET /api/servers?kind=KIND&id=ID` | a list of [`Listed`] |
 //! | `GET /api/gathers?url=URL` | the gatherers that have all of a site: a list of [`Gathering`] |
 //! | `GET /servers` | a page of it |
-//! | administration: `GET /servers` | [`Overview`](crate::answer::Overview) |
-//! | administration: `POST /servers/approve?id=ID&key=KEY` | [`Approved`](crate::answer::Approved), or 404 |
-//! | administration: `POST /servers/revoke?id=ID` | 204, or 404 |
+//!
+//! The administration's are in [`administration`].
+
+pub(crate) mod administration;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -55,15 +56,6 @@ pub(crate) fn public(keeper: Keeper, pages: Pages) -> Router {
         .route("/servers", get(page))
         .with_state((keeper, pages));
     announcing.merge(listing)
-}
-
-/// Returns the routes of the administration.
-pub(crate) fn admin(keeper: Keeper) -> Router {
-    Router::new()
-        .route("/servers", get(overview))
-        .route("/servers/approve", post(approve))
-        .route("/servers/revoke", post(revoke))
-        .with_state(keeper)
 }
 
 async fn announce(
@@ -215,36 +207,4 @@ async fn page(
 fn failed(pages: &Pages, wants: Wants, error: &Error) -> Response {
     tracing::error!(%error, "the servers were not listed");
     pages.fail(wants, &Failure::internal())
-}
-
-async fn overview(State(keeper): State<Keeper>) -> Response {
-    Json(keeper.overview()).into_response()
-}
-
-/// The server that an administrator decides about.
-#[derive(Debug, Deserialize)]
-struct Decided {
-    id: String,
-    key: Option<String>,
-}
-
-async fn approve(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
-    let approved = keeper.approve(&decided.id, decided.key.as_deref()).await;
-    answered(approved.map(|it| it.map(|it| Json(it).into_response())))
-}
-
-async fn revoke(State(keeper): State<Keeper>, Query(decided): Query<Decided>) -> Response {
-    let is_known = keeper.revoke(&decided.id).await;
-    answered(is_known.map(|it| it.then(|| StatusCode::NO_CONTENT.into_response())))
-}
-
-fn answered(done: Result<Option<Response>, Error>) -> Response {
-    let message = |status, message: String| {
-        (status, Json(serde_json::json!({ "error": { "message": message } }))).into_response()
-    };
-    match done {
-        Ok(Some(answer)) => answer,
-        Ok(None) => message(StatusCode::NOT_FOUND, "no server of this id is known".to_owned()),
-        Err(error) => message(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-    }
 }

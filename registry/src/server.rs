@@ -10,11 +10,11 @@ use exchange::repository;
 use net::client::Client;
 use net::shutdown::Shutdown;
 use url::Url;
-use web::Pages;
+use web::{Pages, Site};
 
 use crate::config::Config;
 use crate::keeper::Keeper;
-use crate::serve;
+use crate::serve::{self, administration};
 use crate::summaries::Summaries;
 
 /// A registry that is bound and ready to run.
@@ -26,6 +26,7 @@ pub struct Server {
     /// Other registries, from which this one pulls.
     registries: Vec<Url>,
     pages: Pages,
+    admin_pages: Pages,
 }
 
 impl Server {
@@ -38,6 +39,10 @@ impl Server {
         let Config { broker: config, announcements } = config;
         let site = repository::site(&config.name, config.daemon.base_url.as_ref(), &config.oai);
         let pages = Pages::new(site, serve::TEMPLATES, config.templates.clone())?;
+        // `base_url` is not the URL of the admin listener.
+        let of_admin = Site::new(&*config.name);
+        let templates = config.templates.clone();
+        let admin_pages = Pages::new(of_admin, administration::TEMPLATES, templates)?;
         let pulled = config.sources.iter().filter(|it| it.kind == Kind::Broker);
         let registries = pulled.map(|it| it.url.clone()).collect();
         let data = config.daemon.data.clone();
@@ -54,7 +59,7 @@ impl Server {
         let opened = tokio::task::spawn_blocking(open).await;
         let opened = opened.map_err(|it| Error::Worker { what: it.to_string() })?;
         let (keeper, summaries) = opened?;
-        Ok(Self { broker, keeper, summaries, registries, pages })
+        Ok(Self { broker, keeper, summaries, registries, pages, admin_pages })
     }
 
     /// Returns the address of the public listener.
@@ -93,10 +98,12 @@ impl Server {
     ///
     /// A stage failed for good; the others have been drained.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
-        let Self { broker, keeper, summaries, registries, pages } = self;
+        let Self { broker, keeper, summaries, registries, pages, admin_pages } = self;
+        let token = broker.admin_token();
         let extension = Extension {
             public: serve::public(keeper.clone(), pages),
-            admin: serve::admin(keeper.clone()),
+            admin: administration::routes(keeper.clone(), admin_pages.clone()),
+            forms: administration::forms(keeper.clone(), admin_pages, token),
             summaries: Some(summaries.collection()),
         };
         let stop = shutdown.child();

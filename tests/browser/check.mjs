@@ -1,13 +1,13 @@
 // Checks the pages of a running broker in a browser: accessibility in light and dark, keyboard only, no
 // script, narrow screens.
 //
-//   node check.mjs BASE ADMIN LINK TOKEN REGISTRY EVERYWHERE
-//                      for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/… 3f0c… http://…/ http://…/
+//   node check.mjs BASE ADMIN LINK TOKEN REGISTRY EVERYWHERE REGISTRAR
+//                      for example http://127.0.0.1:8501/ http://127.0.0.1:9501/ http://…/session/… 3f0c… http://…/ http://…/ http://…/
 //
 // The broker at BASE must have at least three objects. ADMIN is the admin listener of the same or another
 // broker, which must have a source that answers, a settings file, and the view "documents"; TOKEN is its
 // administrator's. LINK is a one-time link of the `harvest up` at BASE. EVERYWHERE is a broker that is listed at
-// REGISTRY alone. Prints one line a check; exits with 1 if a check failed, with 2 if the browser or a daemon cannot be
+// REGISTRY alone, whose admin listener is REGISTRAR. Prints one line a check; exits with 1 if a check failed, with 2 if the browser or a daemon cannot be
 // reached. CHROMIUM names another browser than /usr/bin/chromium.
 
 import { readFileSync } from "node:fs";
@@ -21,6 +21,7 @@ const link = process.argv[4];
 const token = process.argv[5];
 const registry = process.argv[6];
 const everywhere = process.argv[7];
+const registrar = process.argv[8];
 if (!base || !admin || !link || !token) {
   console.error("usage: node check.mjs BASE ADMIN LINK TOKEN");
   process.exit(2);
@@ -132,6 +133,7 @@ async function kinds(browser) {
     ["results of all brokers", new URL("?q=harvest&scope=everywhere", everywhere).href, 200],
     ["results that no broker has", new URL("?q=zqxjkvbzzqx&scope=everywhere", everywhere).href, 200],
     ["the servers of a registry", new URL("servers", registry).href, 200],
+    ["the servers of a registry, to decide about", new URL("servers", registrar).href, 200],
     ["a missing page of the admin", new URL("no/such/page", admin).href, 404],
   ];
 }

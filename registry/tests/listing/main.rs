@@ -6,3 +6,4 @@ mod common;
 mod everywhere;
 mod honest;
 mod lies;
+mod page;

@@ -11,11 +11,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use daemon::auth::AdminToken;
-use http::header::{AUTHORIZATION, HOST, LOCATION, ORIGIN};
+use daemon::auth::{AdminToken, is_from_here};
+use http::header::{LOCATION, ORIGIN};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::sync::Mutex;
-use url::Url;
 use web::failure::{Failure, Wants};
 
 use super::form::{Parameters, Typed, Wrong};
@@ -42,7 +41,6 @@ pub(in crate::admin) fn routes(handle: Handle, token: AdminToken) -> Router {
         .route("/views/save", post(save))
         .route("/views/remove", post(remove))
         .with_state(Changing { handle, token, turn: Arc::default() })
-        .layer(axum::middleware::map_response(web::headers::secure))
 }
 
 /// Saves a view that was tried; shows the trial of one that was not.
@@ -131,14 +129,8 @@ impl Changing {
 
     /// Returns why a form may change nothing; `None`: it may.
     fn refusal(&self, headers: &HeaderMap, asked: &Parameters) -> Option<String> {
-        if self.token.permits(headers) {
-            return None;
-        }
-        let typed = HeaderValue::try_from(format!("Bearer {}", asked.get("token")));
-        let typed: HeaderMap = typed.into_iter().map(|it| (AUTHORIZATION, it)).collect();
-        let is_permitted = headers.contains_key(ORIGIN) && self.token.permits(&typed);
         let message = "nothing was changed: this is not the token of DATA/admin.token";
-        (!is_permitted).then(|| message.to_owned())
+        (!self.token.permits_form(headers, asked.get("token"))).then(|| message.to_owned())
     }
 
     /// Changes the settings file by `edited`, to the end, even if the browser goes away.
@@ -171,45 +163,5 @@ impl Changing {
             Ok(address) => (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response(),
             Err(_) => StatusCode::NO_CONTENT.into_response(),
         }
-    }
-}
-
-/// Returns whether a browser says that a request is of a page of the host that it asks.
-fn is_from_here(headers: &HeaderMap) -> bool {
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
-    let of_both = || {
-        let origin = Url::parse(origin.to_str().ok()?).ok()?;
-        let host = headers.get(HOST)?.to_str().ok()?;
-        let here = Url::parse(&format!("{}://{host}/", origin.scheme())).ok()?;
-        Some(origin.origin() == here.origin())
-    };
-    of_both().unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_page_of_this_host_is_from_here() {
-        let check = |origins: &[&str], host: &str, expected: bool| {
-            let origins = origins.iter().map(|it| (ORIGIN, HeaderValue::from_str(it).unwrap()));
-            let host = (HOST, HeaderValue::from_str(host).unwrap());
-            let headers: HeaderMap = origins.chain([host]).collect();
-            assert_eq!(is_from_here(&headers), expected, "{headers:?}");
-        };
-        let here = "127.0.0.1:9501";
-        check(&["http://127.0.0.1:9501"], here, true);
-        check(&["https://broker.example"], "broker.example", true);
-        check(&["http://127.0.0.1:9502"], here, false);
-        check(&["http://localhost:9501"], here, false);
-        check(&["https://127.0.0.1.example.org:9501"], here, false);
-        check(&["null"], here, false);
-        check(&[""], here, false);
-        check(&["data:,x"], here, false);
-        check(&["http://127.0.0.1:9501", "http://127.0.0.1:9501"], here, false);
-        check(&[], here, false);
-        check(&["http://127.0.0.1:9501"], "a b", false);
     }
 }
