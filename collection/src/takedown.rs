@@ -149,6 +149,11 @@ impl Collection {
         }
     }
 
+    /// Returns the key that a source has named as its own since this start.
+    pub fn key_of_source(&self, source: &str) -> Option<String> {
+        self.inner.suppressed().trust.keys.get(source).cloned()
+    }
+
     /// Carries out the notices that are not carried out yet, or whose effects may be lost.
     pub(crate) fn suppress_again(&self, recheck: Recheck, now: Stamp) -> Result<(), Error> {
         let mut tail = self.inner.tail();

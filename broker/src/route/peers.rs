@@ -18,6 +18,7 @@ use exchange::servers::ServerKind;
 use net::client::{Client, Credentials};
 use net::clock;
 use net::guard::classify;
+use net::identity;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -114,7 +115,7 @@ impl Peers {
             known: watch::Sender::default(),
         }));
         this.forget_others()?;
-        this.look()?;
+        this.look(true)?;
         Ok(this)
     }
 
@@ -184,7 +185,7 @@ impl Peers {
         let registries = self.0.registries.urls.iter().flat_map(of_registry);
         let peers = self.0.settings.peers.iter().filter_map(|peer| {
             let url = peer.urls.first()?.clone();
-            let (name, token) = (format!("peer {url}"), peer.token.clone());
+            let (name, token) = (name_of(&url), peer.token.clone());
             Some(Feed { name, url, token, query: QUERY, is_registry: false })
         });
         registries.chain(peers).collect()
@@ -203,7 +204,7 @@ impl Peers {
         let puller = Puller::new(client, collection.clone(), LIMITS).confirmed(true);
         let mut failures: u32 = 0;
         loop {
-            self.look_up(feed).await;
+            let is_private = self.look_up(feed).await;
             match puller.pull(Some(WAIT)).await {
                 Ok(_) => failures = 0,
                 Err(error) => {
@@ -211,8 +212,8 @@ impl Peers {
                     tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
                 }
             }
-            let this = self.clone();
-            if let Err(error) = blocking("peers", move || this.look()).await {
+            let (this, is_anew) = (self.clone(), is_private || !feed.is_registry);
+            if let Err(error) = blocking("peers", move || this.look(is_anew)).await {
                 tracing::warn!(%error, "what brokers there are is not read");
             }
             let pause = match failures {
@@ -223,25 +224,29 @@ impl Peers {
         }
     }
 
-    /// Looks up whether a registry is in a private network.
-    async fn look_up(&self, feed: &Feed) {
-        let Some(host) = feed.url.host().filter(|_| feed.is_registry) else { return };
+    /// Looks up whether a registry is in a private network; returns whether that is new.
+    async fn look_up(&self, feed: &Feed) -> bool {
+        let Some(host) = feed.url.host().filter(|_| feed.is_registry) else { return false };
         let port = feed.url.port_or_known_default().unwrap_or(80);
         let addresses = self.0.client.addresses(host, port).await.unwrap_or_default();
-        if addresses.iter().any(|it| classify(it.ip()).is_some()) {
-            self.0.is_private.store(true, Ordering::Relaxed);
-        }
+        addresses.iter().any(|it| classify(it.ip()).is_some())
+            && !self.0.is_private.swap(true, Ordering::Relaxed)
     }
 
-    /// Takes what has changed. Blocks.
-    fn look(&self) -> Result<(), Error> {
+    /// Takes what has changed; `is_anew`: something beside the feeds has, perhaps. Blocks.
+    fn look(&self, is_anew: bool) -> Result<(), Error> {
         let mut directory = self.0.directory.lock().unwrap_or_else(PoisonError::into_inner);
         let is_changed = match &self.0.collection {
             Some(collection) => directory.follow(collection)?,
             None => false,
         };
-        if is_changed || self.known().is_empty() {
-            let mut peers = peers(&directory, &self.0.settings, &self.0.own_id);
+        if is_changed || is_anew || self.known().is_empty() {
+            // A feed proves whose it is by its key, whatever its address is.
+            let id = |url: &Url| {
+                let key = self.0.collection.as_ref()?.key_of_source(&name_of(url))?;
+                Some(identity::id_of(&key))
+            };
+            let mut peers = peers(&directory, &self.0.settings, (&self.0.own_id, &id));
             peers.iter_mut().for_each(|it| it.allow_private |= self.allow_private());
             self.0.known.send_replace(Arc::new(peers));
         }
@@ -249,8 +254,18 @@ impl Peers {
     }
 }
 
-/// Returns the brokers of the directory and of the settings, each once, but for ourselves.
-fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer> {
+/// Returns the name of the feed of a broker that the settings name.
+fn name_of(url: &Url) -> String {
+    format!("peer {url}")
+}
+
+/// Returns the brokers of the directory and of the settings, each once, but for ourselves. `id_of` tells the ids of those
+/// that the settings name, as far as they are known.
+fn peers(
+    directory: &Directory,
+    settings: &Everywhere,
+    (own_id, id_of): (&str, &dyn Fn(&Url) -> Option<String>),
+) -> Vec<Peer> {
     let mut by_url: BTreeMap<Url, Peer> = BTreeMap::new();
     let summaries: BTreeMap<&str, &Arc<Summary>> =
         directory.summaries().map(|it| (&*it.id, it)).collect();
@@ -266,13 +281,20 @@ fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer
         by_url.insert(server.url.clone(), peer);
     }
     for named in &settings.peers {
-        let known = named.urls.iter().find_map(|it| by_url.remove(it));
-        let of_url = |it: &&Arc<Summary>| it.url.as_ref().is_some_and(|it| named.urls.contains(it));
-        let summary = known.as_ref().and_then(|it| it.summary.clone());
-        let summary = summary.or_else(|| summaries.values().copied().find(of_url).cloned());
         let Some(url) = named.urls.first().cloned() else { continue };
+        let id = id_of(&url);
+        let is_same = |it: &Peer| {
+            named.urls.iter().any(|url| it.urls.contains(url)) || id.as_ref() == Some(&it.broker.id)
+        };
+        // It may be listed at an address for others.
+        let known = by_url.extract_if(.., |_, it| is_same(it)).last().map(|it| it.1);
+        let of_url = |it: &&Arc<Summary>| it.url.as_ref().is_some_and(|it| named.urls.contains(it));
+        let of_id = || id.as_ref().and_then(|it| summaries.get(&**it)).copied();
+        let summary = known.as_ref().and_then(|it| it.summary.clone());
+        let summary = summary.or_else(|| of_id().cloned());
+        let summary = summary.or_else(|| summaries.values().copied().find(of_url).cloned());
         let mut broker = known.map(|it| it.broker).unwrap_or_else(|| FromBroker {
-            id: summary.as_ref().map(|it| it.id.clone()).unwrap_or_default(),
+            id: id.clone().or(summary.as_ref().map(|it| it.id.clone())).unwrap_or_default(),
             name: summary.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
             url: url.to_string(),
         });
@@ -287,4 +309,62 @@ fn peers(directory: &Directory, settings: &Everywhere, own_id: &str) -> Vec<Peer
         by_url.insert(url, Peer { broker, urls, token, allow_private: true, summary });
     }
     by_url.into_values().filter(|it| it.broker.id != own_id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use collection::{Batch, Change};
+    use soif::Record;
+
+    use super::*;
+    use crate::route::settings;
+
+    /// Returns a directory with the broker of this id at this address, and its summary.
+    fn directory(folder: &Path, (id, url): (&str, &str)) -> Directory {
+        let (collection, _) = Collection::open(folder, Options::default(), Stamp(1)).unwrap();
+        let mut server = Record::new("BROKER", url);
+        server.push("Gatherer-Id", id);
+        server.push("Type", "Broker");
+        server.push("Title", "Listed");
+        let summary = Summary {
+            id: id.to_owned(),
+            name: "Told".to_owned(),
+            url: None,
+            content: crate::route::summary::Content {
+                objects: 7,
+                terms: HashMap::new(),
+                ..crate::route::summary::Content::default()
+            },
+        };
+        let changes = vec![Change::Update(server), Change::Update(summary.to_record(1))];
+        collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
+        let mut directory = Directory::default();
+        directory.follow(&collection).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_broker_that_is_named_and_listed_is_one() {
+        let (folder, id) = (tempfile::tempdir().unwrap(), "00000000000000aa");
+        let directory = directory(folder.path(), (id, "https://public.example/"));
+        let inside = Url::parse("http://10.0.0.5:8501/").unwrap();
+        let peer = settings::Peer { urls: vec![inside.clone()], name: None, token: None };
+        let settings = Everywhere { peers: vec![peer], ..Everywhere::default() };
+        let of = |known: Option<&str>| {
+            let known = known.map(str::to_owned);
+            peers(&directory, &settings, ("00000000000000bb", &|_: &Url| known.clone()))
+        };
+        let one = of(Some(id));
+        assert_eq!((one.len(), &one[0].urls[0], &*one[0].broker.id), (1, &inside, id));
+        assert_eq!(one[0].summary.as_ref().unwrap().content.objects, 7);
+        assert!(one[0].allow_private);
+        // Until its feed has told whose it is, they are two.
+        let two = of(None);
+        assert_eq!(two.len(), 2);
+        assert!(two.iter().any(|it| it.summary.is_none() && it.allow_private));
+        assert!(two.iter().any(|it| it.summary.is_some() && !it.allow_private));
+        assert!(peers(&directory, &settings, (id, &|_: &Url| Some(id.to_owned()))).is_empty());
+    }
 }
