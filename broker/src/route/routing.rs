@@ -1,4 +1,4 @@
-//! What answers searches everywhere knows: the peers, how they are asked, and which searches have been here.
+//! Routing searches everywhere: the peers, how they are asked, and which searches have been here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
