@@ -1,7 +1,7 @@
 //! Discovery without a registry: servers name others, which name others. A name is a candidate; what counts is what
 //! answers.
 //!
-//! A daemon of Harvest names its sources in its description, and a repository of OAI-PMH its friends in `Identify`.
+//! A repository of OAI-PMH names its friends in `Identify`; each gatherer and broker is one.
 //!
 //! Source: the OAI-PMH guidelines for optional containers, "friends".
 //!

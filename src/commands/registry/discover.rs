@@ -149,8 +149,7 @@ async fn probe(client: &Client, url: &Url, allow_private: bool) -> Result<Found,
     });
     if let Some(Described { id, kind, facts, .. }) = described {
         let url = facts.base_url.map(String::from).unwrap_or_default();
-        let names = facts.gathers.into_iter().chain(friends).collect();
-        return Ok(Found { url, kind, name: facts.name, id, names, ..Found::default() });
+        return Ok(Found { url, kind, name: facts.name, id, names: friends, ..Found::default() });
     }
     let (identify, _) = identified.map_err(|it| it.to_string())?;
     let (url, kind, name) = (String::new(), "oai".to_owned(), identify.repository_name);

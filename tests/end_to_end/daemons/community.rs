@@ -128,8 +128,10 @@ impl Community {
         }
         let mut brokers = Vec::new();
         for (number, gatherer) in gatherers.iter().cycle().take(8).enumerate() {
-            let more =
-                format!("{announcing}[[source]]\nurl = \"{}\"\nfollow = true\n", gatherer.url);
+            let more = format!(
+                "{announcing}[[source]]\nurl = \"{0}\"\nfollow = true\n[oai]\nfriends = [\"{0}oai\"]\n",
+                gatherer.url
+            );
             brokers.push(start(folder, "broker", &format!("b{number}"), &more));
         }
         let cache = start(folder, "cache", "cache", &announcing);
@@ -208,6 +210,17 @@ fn a_community_finds_each_other() {
     let divided = json(&run_ok(args));
     assert_eq!((&divided[0]["gatherer"], &divided[0]["already"]), (&"g-fern".into(), &true.into()));
     assert_eq!(divided[1]["already"], false);
+
+    // Found without the registry: whom a broker names, and who of them answers.
+    let discovered = json(&run_ok(["registry", "discover", "--json", &brokers[1].url]));
+    let found: Vec<_> = discovered.as_array().unwrap().iter().collect();
+    let names: Vec<_> = found.iter().map(|it| (&it["name"], &it["kind"], &it["depth"])).collect();
+    let expected = [("b1", "broker", 0), ("g-fern", "gatherer", 1)]
+        .map(|(name, kind, depth)| (Value::from(name), Value::from(kind), Value::from(depth)));
+    let alive: Vec<_> = expected.iter().map(|it| (&it.0, &it.1, &it.2)).collect();
+    assert_eq!(names, alive, "{discovered:#}");
+    let nobody = run(["registry", "discover", "http://127.0.0.1:9/"]);
+    assert!(!nobody.status.success() && texts(&nobody).1.contains("nothing answers"));
 
     let status = run_ok(["registry", "status", "-c", text(&registry.settings)]);
     assert!(status.contains("registry (") && status.contains("objects"), "{status}");
