@@ -39,7 +39,7 @@ impl Walk {
     }
 
     /// Takes the next candidate: probe it, and [`hear`](Self::hear) whom it names.
-    pub fn next(&mut self) -> Option<Candidate> {
+    pub fn take(&mut self) -> Option<Candidate> {
         self.waiting.pop_front()
     }
 
@@ -72,7 +72,7 @@ mod tests {
         let start = Url::parse("http://a/").unwrap();
         let mut walk = Walk::new([start.clone(), start], 2, 5);
         let mut probed = Vec::new();
-        while let Some(it) = walk.next() {
+        while let Some(it) = walk.take() {
             // Everybody names the next one, and all before.
             let next = format!("{}x", it.url.as_str().trim_end_matches('/'));
             walk.hear(&it, [&*next, "http://a", "ftp://b/", "no address", "http://c/oai#part"]);
@@ -92,7 +92,7 @@ mod tests {
     fn a_walk_has_an_end() {
         let mut walk = Walk::new([Url::parse("http://a/").unwrap()], 9, 3);
         let mut count = 0;
-        while let Some(it) = walk.next() {
+        while let Some(it) = walk.take() {
             count += 1;
             let names: Vec<String> = (0..100).map(|n| format!("http://h{n}/")).collect();
             walk.hear(&it, names.iter().map(String::as_str));

@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Number of brokers, of their records, of different words, and of searches of a figure.
 const BROKERS: usize = 50;
 const RECORDS: usize = 400;
-const WORDS: usize = 20_000;
+const WORDS: usize = 1 << 14;
 const SEARCHES: usize = 400;
 /// How many are asked where few are.
 const FEW: usize = 3;
@@ -50,8 +50,8 @@ type Brokers = Vec<SocketAddr>;
 
 /// Returns a word: those with low numbers are frequent.
 fn word(random: &mut fastrand::Rng) -> String {
-    let rank = (WORDS as f64).powf(random.f64()) as usize;
-    format!("w{}", rank.min(WORDS - 1))
+    let magnitude = random.u32(0..=WORDS.ilog2());
+    format!("w{}", random.usize(0..1 << magnitude))
 }
 
 fn record(random: &mut fastrand::Rng, (broker, number): (usize, usize)) -> Record {

@@ -6,7 +6,7 @@
 //! Source: SRU 1.2 (Library of Congress, 2007); OpenSearch 1.1 draft 6; G. Cormack et al., SIGIR 2009 (reciprocal rank
 //! fusion).
 //!
-//! Sans-I/O, but for [`engines`].
+//! Sans-I/O, but for `engines`, which asks.
 
 pub mod description;
 pub(crate) mod engines;

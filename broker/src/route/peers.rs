@@ -246,7 +246,7 @@ impl Peers {
                 let key = self.0.collection.as_ref()?.key_of_source(&name_of(url))?;
                 Some(identity::id_of(&key))
             };
-            let mut peers = peers(&directory, &self.0.settings, (&self.0.own_id, &id));
+            let mut peers = peers(&directory, &self.0.settings, &self.0.own_id, id);
             peers.iter_mut().for_each(|it| it.allow_private |= self.allow_private());
             self.0.known.send_replace(Arc::new(peers));
         }
@@ -264,7 +264,8 @@ fn name_of(url: &Url) -> String {
 fn peers(
     directory: &Directory,
     settings: &Everywhere,
-    (own_id, id_of): (&str, &dyn Fn(&Url) -> Option<String>),
+    own_id: &str,
+    id_of: impl Fn(&Url) -> Option<String>,
 ) -> Vec<Peer> {
     let mut by_url: BTreeMap<Url, Peer> = BTreeMap::new();
     let summaries: BTreeMap<&str, &Arc<Summary>> =
@@ -294,7 +295,7 @@ fn peers(
         let summary = summary.or_else(|| of_id().cloned());
         let summary = summary.or_else(|| summaries.values().copied().find(of_url).cloned());
         let mut broker = known.map(|it| it.broker).unwrap_or_else(|| FromBroker {
-            id: id.clone().or(summary.as_ref().map(|it| it.id.clone())).unwrap_or_default(),
+            id: id.or_else(|| summary.as_ref().map(|it| it.id.clone())).unwrap_or_default(),
             name: summary.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
             url: url.to_string(),
         });
@@ -354,7 +355,7 @@ mod tests {
         let settings = Everywhere { peers: vec![peer], ..Everywhere::default() };
         let of = |known: Option<&str>| {
             let known = known.map(str::to_owned);
-            peers(&directory, &settings, ("00000000000000bb", &|_: &Url| known.clone()))
+            peers(&directory, &settings, "00000000000000bb", |_: &Url| known.clone())
         };
         let one = of(Some(id));
         assert_eq!((one.len(), &one[0].urls[0], &*one[0].broker.id), (1, &inside, id));
@@ -365,6 +366,6 @@ mod tests {
         assert_eq!(two.len(), 2);
         assert!(two.iter().any(|it| it.summary.is_none() && it.allow_private));
         assert!(two.iter().any(|it| it.summary.is_some() && !it.allow_private));
-        assert!(peers(&directory, &settings, (id, &|_: &Url| Some(id.to_owned()))).is_empty());
+        assert!(peers(&directory, &settings, id, |_: &Url| Some(id.to_owned())).is_empty());
     }
 }

@@ -94,9 +94,11 @@ struct OfStanding {
     title: &'static str,
     total: usize,
     servers: Vec<Row>,
-    /// What can be decided of them, with its name on a button.
-    decisions: &'static [(&'static str, &'static str)],
+    decisions: Decisions,
 }
+
+/// What can be decided of servers, each with its name on a button.
+type Decisions = &'static [(&'static str, &'static str)];
 
 #[derive(Debug, Serialize)]
 struct Row {
@@ -119,7 +121,7 @@ struct Refusal {
 }
 
 /// The standings in the order of the page, each with its title and what can be decided.
-const STANDINGS: [(Standing, &str, &[(&str, &str)]); 4] = [
+const STANDINGS: [(Standing, &str, Decisions); 4] = [
     (Standing::Waiting, "Waiting for approval", &[("approve", "Approve"), ("revoke", "Refuse")]),
     (Standing::Dead, "Dead", &[("revoke", "Revoke")]),
     (Standing::Alive, "Alive", &[("revoke", "Revoke")]),

@@ -70,7 +70,7 @@ pub(crate) async fn run(args: &Discover) -> anyhow::Result<ExitCode> {
     let (mut running, mut all) = (JoinSet::new(), Vec::new());
     loop {
         while running.len() < AT_A_TIME
-            && let Some(candidate) = walk.next()
+            && let Some(candidate) = walk.take()
         {
             // Whom a stranger names may not lead into a private network.
             let allow_private = is_private || candidate.depth == 0;

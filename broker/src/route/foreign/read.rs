@@ -136,7 +136,7 @@ impl Walk {
         } else {
             match name {
                 "totalResults" | "numberOfRecords" => {
-                    self.found.total = self.found.total.or(text.trim().parse().ok());
+                    self.found.total = self.found.total.or_else(|| text.trim().parse().ok());
                 }
                 _ => self.complain(name, &text),
             }
