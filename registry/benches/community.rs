@@ -36,6 +36,9 @@ use registry::server::Server;
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Names the data folder to the child, which is the registry.
 const CHILD: &str = "HARVEST_BENCH_REGISTRY";
 /// Servers at one address: a registry lists no more of one host.

@@ -402,7 +402,8 @@ mod tests {
             ("[::]:8502", "http://[::1]:8502/"),
             ("10.0.0.1:8502", "http://10.0.0.1:8502/"),
         ] {
-            std::fs::write(&path, format!("name = 'n'\nlisten = '{listen}'\n")).unwrap();
+            std::fs::write(&path, format!("name = 'n'\ndata = 'd'\nlisten = '{listen}'\n"))
+                .unwrap();
             let asked = Asked { registry: registry.clone(), config: Some(path.clone()) };
             assert_eq!(asked.public().unwrap().as_str(), expected);
         }
