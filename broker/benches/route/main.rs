@@ -6,7 +6,7 @@
 //!
 //! | figure | is |
 //! |---|---|
-//! | all | a search that asks all 50, beside the slowest of them asked for the same directly |
+//! | 5, 50 | a search that asks so many, beside the slowest of them: as it took then, and asked for the same by itself |
 //! | few | one that asks 3, each of them behind two relays; then with 500 ms more for 2 % of the answers |
 //! | alone | the latter with one relay each: what the second is for |
 //!
@@ -41,8 +41,9 @@ const BROKERS: usize = 50;
 const RECORDS: usize = 400;
 const WORDS: usize = 1 << 14;
 const SEARCHES: usize = 400;
-/// How many are asked where few are.
+/// How many are asked where few are, and by default.
 const FEW: usize = 3;
+const USUAL: usize = 5;
 /// Longest time for the brokers to know each other.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -156,24 +157,30 @@ async fn few(client: &Client, asker: SocketAddr, seed: u64) -> (f64, f64, usize)
     (percentile(&mut times, 50), percentile(&mut times, 99), late)
 }
 
-async fn all(client: &Client, brokers: &Brokers, asker: SocketAddr) {
-    let (mut routed, mut slowest) = (Vec::new(), Vec::new());
-    for query in queries(1) {
-        let (took, answer) = search(client, asker, &query, "&scope=everywhere&ask=50").await;
+/// Searches that ask so many, beside the slowest of those asked: as it took then, and asked by itself.
+async fn beside(client: &Client, brokers: &Brokers, (asker, ask): (SocketAddr, usize)) {
+    let (mut routed, mut slowest, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    for query in queries(ask as u64) {
+        let more = format!("&scope=everywhere&ask={ask}");
+        let (took, answer) = search(client, asker, &query, &more).await;
         let asked = answer.everywhere.unwrap().asked;
-        let urls: Vec<_> = asked.iter().map(|it| it.broker.url.clone()).collect();
-        let mut most = Duration::ZERO;
+        let most = asked.iter().map(|it| it.took_ms).max().unwrap_or_default();
+        let urls: Vec<_> = asked.into_iter().map(|it| it.broker.url).collect();
+        let mut direct = Duration::ZERO;
         for broker in brokers.iter().filter(|it| urls.contains(&format!("http://{it}/"))) {
-            most = most.max(search(client, *broker, &query, "").await.0);
+            direct = direct.max(search(client, *broker, &query, "").await.0);
         }
         routed.push(took);
-        slowest.push(most);
+        slowest.push(Duration::from_millis(most));
+        alone.push(direct);
     }
-    let (p50, slowest_p50) = (percentile(&mut routed, 50), percentile(&mut slowest, 50));
+    let [p50, slowest, alone] =
+        [&mut routed, &mut slowest, &mut alone].map(|it| percentile(it, 50));
     let p99 = percentile(&mut routed, 99);
     println!(
-        "all    p50 {p50:6.1} ms, p99 {p99:6.1} ms; the slowest of those asked, directly: p50 {slowest_p50:6.1} ms; {:.2} ×",
-        p50 / slowest_p50
+        "{ask:<6} p50 {p50:6.1} ms, p99 {p99:6.1} ms; the slowest of those asked: p50 {slowest:.1} ms ({:.2} ×), by itself {alone:.1} ms ({:.2} ×)",
+        p50 / slowest,
+        p50 / alone
     );
 }
 
@@ -183,7 +190,9 @@ async fn main() {
     let (client, brokers) = (client(), brokers(dir.path()).await);
     let asker = start(&dir.path().join("all"), &peers(brokers.iter().map(|it| vec![it]))).await;
     until_known(&client, asker).await;
-    all(&client, &brokers, asker).await;
+    for ask in [USUAL, BROKERS] {
+        beside(&client, &brokers, (asker, ask)).await;
+    }
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for broker in &brokers {
         first.push(Relay::start(*broker).await);
