@@ -77,7 +77,7 @@ pub struct Facts {
     /// Its location, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// The public URLs that its objects begin with, and those of its sources.
+    /// Of a gatherer: the public URLs that its objects begin with, and its repositories.
     #[serde(default)]
     pub gathers: Vec<String>,
     /// Number of its objects.

@@ -113,7 +113,7 @@ pub struct Server {
     pub url: Url,
     /// Number of its objects.
     pub objects: u64,
-    /// The URLs that its objects begin with, and those of its sources.
+    /// Of a gatherer: the URLs that its objects begin with, and its repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gathers: Vec<String>,
     /// The time of the description, in Unix seconds.
