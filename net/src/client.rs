@@ -134,6 +134,13 @@ impl Client {
         self.shared.connector.addresses(host, port).await
     }
 
+    /// Returns whether the host of a URL is in a private network, or this machine; false if it is not known.
+    pub async fn is_private(&self, url: &Url) -> bool {
+        let Some(host) = url.host() else { return false };
+        let addresses = self.addresses(host, url.port_or_known_default().unwrap_or(80)).await;
+        addresses.is_ok_and(|them| them.iter().any(|it| guard::classify(it.ip()).is_some()))
+    }
+
     /// Sends a request and returns its answer as soon as the head has come, whatever its status.
     /// Redirects are followed, each hop vetted by the guard.
     ///

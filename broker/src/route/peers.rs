@@ -17,7 +17,6 @@ use daemon::announce::Registries;
 use exchange::servers::ServerKind;
 use net::client::{Client, Credentials};
 use net::clock;
-use net::guard::classify;
 use net::identity;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
@@ -226,10 +225,8 @@ impl Peers {
 
     /// Looks up whether a registry is in a private network; returns whether that is new.
     async fn look_up(&self, feed: &Feed) -> bool {
-        let Some(host) = feed.url.host().filter(|_| feed.is_registry) else { return false };
-        let port = feed.url.port_or_known_default().unwrap_or(80);
-        let addresses = self.0.client.addresses(host, port).await.unwrap_or_default();
-        addresses.iter().any(|it| classify(it.ip()).is_some())
+        feed.is_registry
+            && self.0.client.is_private(&feed.url).await
             && !self.0.is_private.swap(true, Ordering::Relaxed)
     }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use net::client::{Client, Request, Timeouts};
-use net::guard::classify;
 use net::shutdown::Shutdown;
 use net::{client, clock};
 use serde::Serialize;
@@ -205,9 +204,9 @@ impl Announcing {
         };
         let allow_private = match self.0.registries.allow_private {
             Some(allow_private) => allow_private,
-            None => is_private(client, registry).await,
+            None => client.is_private(registry).await,
         };
-        if !allow_private && is_private(client, &base_url).await {
+        if !allow_private && client.is_private(&base_url).await {
             return Err(format!(
                 "{base_url} is in a private network, and the registry is not: set base_url to an address that \
                  others reach, or allow_private = true in [registry]"
@@ -287,14 +286,6 @@ fn post(registry: &Url, path: &str, message: &impl Serialize) -> Result<Request,
     let url = registry.join(path).map_err(|it| it.to_string())?;
     let body = serde_json::to_vec(message).map_err(|it| it.to_string())?;
     Ok(Request::post(url, body).header(CONTENT_TYPE, HeaderValue::from_static("application/json")))
-}
-
-/// Returns whether the host of a URL is in a private network, or this machine; false if it is not known.
-async fn is_private(client: &Client, url: &Url) -> bool {
-    let Some(host) = url.host() else { return false };
-    let port = url.port_or_known_default().unwrap_or(80);
-    let addresses = client.addresses(host, port).await;
-    addresses.is_ok_and(|them| them.iter().any(|it| classify(it.ip()).is_some()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use daemon::describe::Description as Described;
 use exchange::discovery::{Candidate, Walk};
 use exchange::harvester::{Access, Repository};
 use net::client::{Client, Request};
-use net::guard::classify;
 use oai::repository::description::Description;
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -64,7 +63,7 @@ pub(crate) async fn run(args: &Discover) -> anyhow::Result<ExitCode> {
     let client = admin::client();
     let mut is_private = false;
     for it in &args.servers {
-        is_private |= is_in_private_network(&client, it).await;
+        is_private |= client.is_private(it).await;
     }
     let mut walk = Walk::new(args.servers.iter().cloned(), args.depth, SERVERS_MAX);
     let (mut running, mut all) = (JoinSet::new(), Vec::new());
@@ -174,10 +173,4 @@ fn address(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_query(None);
     url.join(".").unwrap_or(url)
-}
-
-async fn is_in_private_network(client: &Client, url: &Url) -> bool {
-    let Some(host) = url.host() else { return false };
-    let addresses = client.addresses(host, url.port_or_known_default().unwrap_or(80)).await;
-    addresses.is_ok_and(|them| them.iter().any(|it| classify(it.ip()).is_some()))
 }
