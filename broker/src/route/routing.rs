@@ -145,16 +145,13 @@ impl Route {
         let ask = ask.unwrap_or_else(|| self.0.peers.settings().ask);
         let own = Arc::clone(&self.0.own.borrow());
         let (mut told, mut untold) = (Vec::new(), Vec::new());
-        // Until the first summary is made of the index, nobody knows what is in it.
-        if own.objects == 0 {
-            untold.push(None);
-        } else {
+        if own.objects != 0 {
             told.push((None, &*own));
         }
         for peer in known.iter() {
             match &peer.summary {
                 Some(summary) => told.push((Some(peer), &summary.content)),
-                None => untold.push(Some(peer)),
+                None => untold.push(peer),
             }
         }
         let contents: Vec<&Content> = told.iter().map(|it| it.1).collect();
@@ -162,11 +159,15 @@ impl Route {
         let best = best.into_iter().filter_map(|at| told.get(at)).map(|it| it.0);
         let mut chosen = Chosen::default();
         chosen.take(best, ask, &self.0.asking);
+        // Until the first summary is made of the index, nobody knows what is in it.
+        if own.objects == 0 {
+            chosen.targets.push(Target::Here);
+        }
         // Of those that tell nothing, all get their turn.
         let turn = usize::try_from(fresh() % 1_000_003).unwrap_or_default();
         let others = untold.len();
         let untold = untold.into_iter().cycle().skip(turn % others.max(1)).take(others);
-        chosen.take(untold, ask, &self.0.asking);
+        chosen.take(untold.map(Some), ask, &self.0.asking);
         let everywhere = Everywhere {
             by: self.0.here.id.clone(),
             known: known.len() as u64 + 1,
