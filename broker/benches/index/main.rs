@@ -82,9 +82,9 @@ fn median_and_p95(values: Vec<f64>) -> (f64, f64) {
     median_and(95, values)
 }
 
-/// Returns the median, and the value below which this percentage of them is.
+/// Returns the median, and the value that at least this percentage of them do not exceed.
 fn median_and(percent: usize, mut values: Vec<f64>) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
-    let at = |share: usize| values[(values.len() * share / 100).min(values.len() - 1)];
+    let at = |share: usize| values[(values.len() * share).div_ceil(100).max(1) - 1];
     (at(50), at(percent))
 }
