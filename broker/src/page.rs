@@ -216,6 +216,7 @@ impl PageState {
         let words = query::plain(text);
         if let Some(unknown) = &answer.notice
             && request.matching != Matching::All
+            && request.query.is_side_by_side()
             && ![&request.query, &Query::all()].contains(&&words)
         {
             let message = format!("{}; so its words were searched", unknown.message);

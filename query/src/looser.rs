@@ -34,6 +34,28 @@ impl Query {
         members.insert(0, Node::or(telling));
         Some(Self { root: Node::beside(members) })
     }
+
+    /// Returns whether `other` differs from this query in nothing but plain words, one alone or several side by side.
+    /// Operators, signs, attributes, quotes and patterns mean what is written: nobody searches for anything else instead.
+    pub fn differs_in_plain_words(&self, other: &Self) -> bool {
+        let own = strict(&self.root);
+        own.is_some() && own == strict(&other.root)
+    }
+
+    /// Returns whether its conditions stand side by side, or it is a single one: neither operators nor signs join them.
+    pub fn is_side_by_side(&self) -> bool {
+        strict(&self.root).is_some()
+    }
+}
+
+/// Returns those of the operands side by side that are no plain words; `None`: there are operators or signs.
+fn strict(root: &Node) -> Option<Vec<&Node>> {
+    let members = match root {
+        Node::Beside(members) => members.as_slice(),
+        leaf @ Node::Leaf(_) => std::slice::from_ref(leaf),
+        _ => return None,
+    };
+    Some(members.iter().filter(|it| it.plain_word().is_none()).collect())
 }
 
 /// Returns the query for the words of any text side by side, without operators and attributes: for a
@@ -114,6 +136,26 @@ mod tests {
         check_plain("(C++11 & .NET: GitHub.", "C++11 .NET GitHub");
         check_plain(&"a ".repeat(LEAVES_MAX + 1), &vec!["a"; LEAVES_MAX].join(" "));
         check_plain(&"é".repeat(QUERY_BYTES_MAX), "*");
+    }
+
+    #[test]
+    fn what_is_strict_is_kept() {
+        let differs = |one: &str, other: &str| {
+            parse(one).unwrap().differs_in_plain_words(&parse(other).unwrap())
+        };
+        assert!(
+            differs("pyhton", "python")
+                && differs("pyhton type:PDF dictionry", "python type:PDF dictionary")
+        );
+        for (one, other) in [
+            ("+pyhton +dictionry", "+python +dictionary"),
+            ("pyhton AND dictionry", "python AND dictionary"),
+            ("pyhton OR x", "python OR x"),
+            ("title:pyhton", "title:python"),
+            ("x \"a pyhton\"", "x \"a python\""),
+        ] {
+            assert!(!differs(one, other), "{one}");
+        }
     }
 
     proptest! {

@@ -63,9 +63,12 @@ pub(super) fn search(
         0 => suggest::unknown_attribute(searcher, fields, (&request.text, &request.query))?,
         _ => None,
     };
-    // Nothing has the words as they are written.
-    let instead =
-        suggested.as_ref().filter(|_| found.total_all == 0 && request.matching == Matching::Best);
+    // Nothing has the words as they are written; what is strict stays as it is.
+    let instead = suggested.as_ref().filter(|it| {
+        found.total_all == 0
+            && request.matching == Matching::Best
+            && request.query.differs_in_plain_words(&it.query)
+    });
     if let Some(instead) = instead {
         found = rank(searcher, fields, instead, (now, deadline))?;
     }

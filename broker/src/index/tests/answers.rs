@@ -87,6 +87,11 @@ fn another_spelling_is_suggested_if_it_finds_more() {
     assert_eq!(strict.suggestion.as_deref(), Some("python dictionary"));
     let answer = best(&site, "pyhton");
     assert!(!answer.respelled && answer.total == 1, "the typed word is there");
+    for strict in ["+pyhton +dictionry", "pyhton AND dictionry", "dictionry AND NOT pears"] {
+        let answer = best(&site, strict);
+        assert!(answer.suggestion.is_some(), "{strict}: {answer:?}");
+        assert_eq!((answer.total, answer.respelled), (0, false), "{strict}: {answer:?}");
+    }
 }
 
 #[test]
