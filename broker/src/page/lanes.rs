@@ -4,7 +4,7 @@
 //! a thousand hits with their texts, can use it for a thousand times that. So there are two lanes:
 //!
 //! - The **quick lane** takes searches that are cheap by their looks ([`is_dear`]). One that then needs
-//!   more than [`quick_cpu`] of the processor is given up, and begins again in the other lane.
+//!   more than [`quick_cpu`] of the processor is given up, paid for, and begins again in the other lane.
 //! - The **dear lane** runs its searches on half of the processors. The places to wait for that are
 //!   few, and who has used too much lately gets none ([`budgets`]): it is refused at once, with the
 //!   time after which to ask again. Cheap searches are never refused.
@@ -33,6 +33,9 @@ const QUICK_MAX: usize = 16;
 /// searched: a frequent word costs by how many objects have it.
 const QUICK_CPU_MAX: Duration = Duration::from_millis(100);
 const QUICK_CPU_OF_ONE: Duration = Duration::from_nanos(300);
+
+/// What part of that a client has left who has used too much: searches that are as cheap as they look need less.
+const DEBTORS_PART: u32 = 4;
 
 /// Shortest beginning of a word that leaves few enough words to look at, in characters.
 const BEGINNING_CHARS_MIN: usize = 3;
@@ -95,8 +98,12 @@ impl Lanes {
         work: impl Fn(Duration) -> Result<T, Error> + Clone + Send + 'static,
     ) -> Result<T, Error> {
         if let Some(cpu) = quick {
+            let may_spend = locked(&self.budgets).may_spend(client, clock::monotonic());
+            let cpu = if may_spend { cpu } else { cpu / DEBTORS_PART };
             match self.quick(cpu, work.clone()).await {
-                Err(Error::Late) => {}
+                Err(Error::Late) => {
+                    locked(&self.budgets).spend(client, cpu, clock::monotonic());
+                }
                 outcome => return outcome,
             }
         }

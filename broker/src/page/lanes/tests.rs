@@ -44,6 +44,24 @@ async fn a_search_that_is_not_quick_begins_again_as_a_dear_one() {
 }
 
 #[tokio::test]
+async fn a_search_that_only_looks_cheap_is_paid_for() {
+    let lanes = Lanes::default();
+    let dear = |cpu| if cpu < SEARCH_CPU_MAX { Err(Error::Late) } else { Ok(cpu) };
+    let mut refused = 0;
+    for _ in 0..100 {
+        match lanes.run(CLIENT, QUICK, dear).await {
+            Ok(_) => assert_eq!(refused, 0),
+            Err(Error::Crowded(_)) => refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!((40..60).contains(&refused), "{refused}");
+    // What is cheap is not refused, nor begins what is not with all of its time.
+    assert_eq!(lanes.run(CLIENT, QUICK, Ok).await.unwrap(), QUICK_CPU_MAX / DEBTORS_PART);
+    assert_eq!(lanes.run(IpAddr::from([192, 0, 2, 1]), QUICK, Ok).await.unwrap(), QUICK_CPU_MAX);
+}
+
+#[tokio::test]
 async fn what_is_dear_keeps_nothing_quick_waiting() {
     let lanes = Lanes::default();
     let (release, released) = mpsc::channel::<()>();
