@@ -46,6 +46,7 @@ impl Subset {
 #[derive(Clone)]
 pub struct KeptSubset {
     reached: watch::Receiver<Version>,
+    of_use_after: Option<u64>,
     get: Arc<dyn Fn() -> Option<Subset> + Send + Sync>,
 }
 
@@ -64,7 +65,26 @@ impl KeptSubset {
         reached: watch::Receiver<Version>,
         get: impl Fn() -> Option<Subset> + Send + Sync + 'static,
     ) -> Self {
-        Self { reached, get: Arc::new(get) }
+        Self { reached, of_use_after: None, get: Arc::new(get) }
+    }
+
+    /// Returns the same subset as one that nobody depends on: what belongs to it can be seen from each record. It is of
+    /// use to whoever asks for changes after `serial` or later, since it says who left.
+    #[must_use]
+    pub fn of_use_after(self, serial: u64) -> Self {
+        Self { of_use_after: Some(serial), ..self }
+    }
+
+    /// Returns whether it can do without the subset.
+    #[must_use]
+    pub fn is_optional(&self) -> bool {
+        self.of_use_after.is_some()
+    }
+
+    /// Returns whether the subset is of use for the changes after `serial`.
+    #[must_use]
+    pub fn is_of_use_after(&self, serial: u64) -> bool {
+        self.of_use_after.is_none_or(|it| it <= serial)
     }
 
     /// Waits until the subset is right up to `version`, at least, and returns it; `None` if it is not kept any more.

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use collection::{Collection, Oid};
-use exchange::push::feed::Select;
+use exchange::push::feed::{Asking, Select};
+use net::clock;
 use query::record::oid_parse;
 use query::{Matcher, Node, Query};
 use soif::Record;
@@ -16,7 +17,7 @@ use super::client::Client;
 use crate::answer::{Answer, Facet, SearchRequest};
 use crate::error::Error;
 use crate::views::View;
-use crate::views::selecting::select;
+use crate::views::selecting::{Known, select};
 use crate::views::visible::unknown;
 
 /// Maximum number of views in which the objects of an answer are counted.
@@ -101,9 +102,15 @@ impl PageState {
     /// Returns what selects of the feed by the views, and within the view to which a client is limited.
     pub(crate) fn selecting(&self) -> Select {
         let this = self.clone();
-        let subset = move |view: &View| this.membership.as_ref()?.subset(view);
         let views = self.views.clone();
-        Arc::new(move |limit, asked| select(&views.get(), limit, &subset, asked))
+        Arc::new(move |asking: Asking<'_>, asked| {
+            let membership = this.membership.as_ref();
+            let known = Known {
+                view: &|view| membership?.subset(view),
+                pulled: &|query| membership?.pulled(query, clock::now_ms()),
+            };
+            select(&views.get(), asking, &known, asked)
+        })
     }
 
     /// Returns what a client may have; `None`: all.

@@ -4,9 +4,12 @@
 //! those that had it before. These are notes of the collection, as is the version up to which they are right, in one
 //! commit: so they are exact after a crash, and go with a copy of the collection. A view that is new or defined anew
 //! begins with all objects. Who left a view is known back to the horizon, so that its consumers are told of these alone.
+//! The queries by which named consumers pull are kept in the same way.
 //!
 //! Source: ours; the cursor is that of docs/collection.md.
 
+mod extents;
+mod pulled;
 mod standing;
 
 use std::cmp::Reverse;
@@ -15,11 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{
-    Batch, Change, Collection, KeptSubset, Note, Oid, Scanned, Stamp, Subset, Version,
+    Batch, Change, Collection, Epoch, KeptSubset, Note, Oid, Scanned, Stamp, Subset, Version,
 };
 use exchange::repository;
 use net::clock;
 use net::shutdown::Shutdown;
+use query::Query;
 use query::percolator::Percolator;
 use serde::{Deserialize, Serialize};
 use soif::Record;
@@ -27,18 +31,22 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::View;
 pub(crate) use super::present::Present;
 use super::selecting::name_of;
-use super::{View, Views};
 use crate::answer::CountedView;
 use crate::blocking::blocking;
 use crate::error::Error;
+use extents::{Extents, Kept};
+use pulled::{Queries, Wanted};
 use standing::Standing;
 
 /// Key of the note of the state.
 const STATE: &[u8] = b"views/state";
 /// Beginning of the keys of the views of an object.
 const OF: &[u8] = b"views/of/";
+/// Key of the note of the queries that consumers pull.
+const PULLED: &[u8] = b"views/pulled";
 /// Number of notes that are committed at once.
 const NOTES_MAX: usize = 1_000;
 /// Pause after a failure.
@@ -53,50 +61,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct State {
     epoch: String,
     serial: u64,
+    /// The views, and the queries that are pulled.
     views: BTreeMap<String, Kept>,
     /// Whether objects are just being taken into new views, and out of those that are gone.
     #[serde(default)]
     is_beginning: bool,
-}
-
-/// A view as it is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
-    /// The name of its selection, which stands for its definition.
-    selection: String,
-    /// The version from which on it is known who left it.
-    since: u64,
-}
-
-/// The objects of all views.
-#[derive(Debug)]
-struct Extents {
-    views: BTreeMap<String, (Kept, Subset)>,
-    /// The horizon up to which it is forgotten who left.
-    horizon: u64,
-}
-
-impl Extents {
-    /// Takes a change of an object into the extents of the views in which it was or is.
-    fn change(&mut self, serial: u64, before: &Standing, after: &Standing) {
-        for (name, left) in &before.left {
-            if let Some((_, subset)) = self.views.get_mut(name) {
-                Arc::make_mut(&mut subset.left).remove(*left);
-            }
-        }
-        for name in after.within.iter() {
-            if let Some((_, subset)) = self.views.get_mut(name) {
-                Arc::make_mut(&mut subset.members).insert(serial);
-            }
-        }
-        for (name, left) in &after.left {
-            if let Some((_, subset)) = self.views.get_mut(name) {
-                // It may have been counted already, by its last change.
-                Arc::make_mut(&mut subset.members).remove(serial);
-                Arc::make_mut(&mut subset.left).insert(*left);
-            }
-        }
-    }
 }
 
 /// The keeper of memberships. Clones share it.
@@ -107,7 +76,8 @@ pub(crate) struct Membership(Arc<Keeping>);
 struct Keeping {
     collection: Collection,
     views: Present,
-    percolator: Mutex<(Views, Arc<Percolator>)>,
+    queries: watch::Sender<Queries>,
+    percolator: Mutex<(Wanted, Arc<Percolator>)>,
     /// `None`: they have not been read yet.
     extents: Mutex<Option<Extents>>,
     /// The version up to which the extents are right.
@@ -118,14 +88,20 @@ impl Membership {
     pub(crate) fn new(collection: Collection, views: Present) -> Self {
         let (percolator, extents) = (Mutex::default(), Mutex::default());
         let reached = watch::Sender::new(Version::default());
-        Self(Arc::new(Keeping { collection, views, percolator, extents, reached }))
+        // Where notes cannot be read, no round comes to an end either, and says why.
+        let note = collection.note(PULLED).ok().flatten().unwrap_or_default();
+        let queries = watch::Sender::new(Queries::read(&note));
+        Self(Arc::new(Keeping { collection, views, queries, percolator, extents, reached }))
     }
 
     /// Keeps the memberships until the shutdown starts.
     pub(crate) async fn run(&self, shutdown: Shutdown) {
         let (mut versions, mut defined) = (self.0.collection.watch(), self.0.views.watch());
+        let mut pulled = self.0.queries.subscribe();
         while !shutdown.is_started() {
-            let (version, _) = (*versions.borrow_and_update(), defined.borrow_and_update().clone());
+            let version = *versions.borrow_and_update();
+            defined.mark_unchanged();
+            pulled.mark_unchanged();
             let (this, stop) = (self.clone(), shutdown.clone());
             let round = move || this.round(&move || stop.is_started());
             let (reached, pause) = match blocking("views", round).await {
@@ -142,6 +118,7 @@ impl Membership {
                 () = sleep(pause), if !is_there => {}
                 _ = versions.changed(), if is_there => sleep(pause).await,
                 _ = defined.changed() => {}
+                _ = pulled.changed() => {}
             }
         }
     }
@@ -150,7 +127,9 @@ impl Membership {
     pub(crate) fn counts(&self) -> Option<BTreeMap<String, u64>> {
         let count =
             |(name, (_, subset)): (&String, &(Kept, Subset))| (name.clone(), subset.members.len());
-        Some(self.extents().as_ref()?.views.iter().map(count).collect())
+        let extents = self.extents();
+        let views = extents.as_ref()?.kept.iter().filter(|it| pulled::is_view(it.0));
+        Some(views.map(count).collect())
     }
 
     /// Returns those of `views` whose objects are known, with these: the `most` that have most objects.
@@ -158,7 +137,7 @@ impl Membership {
         let extents = self.extents();
         let Some(extents) = extents.as_ref() else { return Vec::new() };
         let counted = |view: &&View| {
-            let objects = extents.views.get(&view.name)?.1.clone();
+            let objects = extents.kept.get(&view.name)?.1.clone();
             Some(CountedView { name: view.name.clone(), title: view.title.clone(), objects })
         };
         let mut counted: Vec<CountedView> = views.iter().filter_map(counted).collect();
@@ -170,23 +149,36 @@ impl Membership {
     /// Returns the objects of a view, under a name that stands for its definition and its beginning here; `None`: they
     /// are not known yet.
     pub(crate) fn subset(&self, view: &View) -> Option<(String, KeptSubset)> {
-        let (this, name) = (self.clone(), view.name.clone());
-        let selection = name_of(&view.whole);
+        let (epoch, kept, subset) = self.kept(view.name.clone(), &view.whole)?;
+        Some((format!("{} {epoch} {}", kept.selection, kept.since), subset))
+    }
+
+    /// Returns the objects of a query by which a consumer pulls at `now_ms`; `None`: they are not known yet, but may be
+    /// when it pulls again.
+    pub(crate) fn pulled(&self, query: &Query, now_ms: u64) -> Option<KeptSubset> {
+        self.0.queries.send_if_modified(|it| it.pull(query, now_ms));
+        let (_, kept, subset) = self.kept(pulled::name(query), query)?;
+        Some(subset.of_use_after(kept.since))
+    }
+
+    /// Returns the objects of what is kept under this name, with the epoch in which it began.
+    fn kept(&self, name: String, query: &Query) -> Option<(Epoch, Kept, KeptSubset)> {
+        let (this, selection) = (self.clone(), name_of(query));
         let epoch = self.0.collection.version().epoch;
         let (extents, reached) = (self.extents(), *self.0.reached.borrow());
         let (kept, _) =
-            extents.as_ref()?.views.get(&name).filter(|it| it.0.selection == selection)?;
+            extents.as_ref()?.kept.get(&name).filter(|it| it.0.selection == selection)?;
         // Until the changes before it are followed, it has what left it.
         if reached.epoch != epoch || reached.serial < kept.since {
             return None;
         }
-        let (kept, whole) = (kept.clone(), format!("{selection} {epoch} {}", kept.since));
+        let (kept, began) = (kept.clone(), kept.clone());
         let get = move || {
             let extents = this.extents();
-            let found = extents.as_ref()?.views.get(&name).filter(|it| it.0 == kept)?;
+            let found = extents.as_ref()?.kept.get(&name).filter(|it| it.0 == began)?;
             Some(found.1.clone())
         };
-        Some((whole, KeptSubset::new(self.0.reached.subscribe(), get)))
+        Some((epoch, kept, KeptSubset::new(self.0.reached.subscribe(), get)))
     }
 
     /// Returns the views as sets of the OAI-PMH repository.
@@ -207,7 +199,7 @@ impl Membership {
         let waited = timeout(PATIENCE, reached.wait_for(is_there));
         Handle::current().block_on(waited).ok()?.ok()?;
         let extents = self.extents();
-        let all = extents.as_ref()?.views.iter();
+        let all = extents.as_ref()?.kept.iter().filter(|it| pulled::is_view(it.0));
         Some(all.map(|(name, (_, subset))| (name.clone(), subset.clone())).collect())
     }
 
@@ -223,9 +215,9 @@ impl Membership {
     /// Reads the extents of all views from the notes, and forgets who left before the horizon.
     fn read(&self, state: &State, is_cancelled: &dyn Fn() -> bool) -> Result<bool, Error> {
         let horizon = self.0.collection.horizon();
-        let views = state.views.iter();
-        let views = views.map(|(name, kept)| (name.clone(), (kept.clone(), Subset::default())));
-        let mut extents = Extents { views: views.collect(), horizon };
+        let kept = state.views.iter();
+        let kept = kept.map(|(name, kept)| (name.clone(), (kept.clone(), Subset::default())));
+        let mut extents = Extents { kept: kept.collect(), horizon };
         let (mut notes, nothing) = (Vec::new(), Standing::default());
         for note in self.0.collection.notes(OF) {
             if is_cancelled() {
@@ -256,14 +248,19 @@ impl Membership {
 
     /// Brings the memberships up to the present version, and returns it; `None` if `is_cancelled`.
     fn round(&self, is_cancelled: &dyn Fn() -> bool) -> Result<Option<Version>, Error> {
-        let (views, to) = (self.0.views.get(), self.0.collection.version());
-        let mut state = self.state()?;
+        let queries = self.0.queries.borrow().clone();
+        let all = Wanted { views: self.0.views.get(), queries };
+        let (to, mut state) = (self.0.collection.version(), self.state()?);
+        let pulled = all.queries.written();
+        if pulled != self.0.collection.note(PULLED)? {
+            self.commit(vec![noted(PULLED, pulled)])?;
+        }
         let wanted: BTreeMap<String, String> =
-            views.all().map(|it| (it.name.clone(), name_of(&it.whole))).collect();
+            all.all().map(|(name, query)| (name.to_owned(), name_of(query))).collect();
         if wanted.is_empty() && state.views.is_empty() && !state.is_beginning {
             return Ok(Some(to));
         }
-        let percolator = self.percolator(&views);
+        let percolator = self.percolator(&all);
         let epoch = to.epoch.to_string();
         if state.epoch != epoch {
             *self.extents() = None;
@@ -271,14 +268,18 @@ impl Membership {
             state = State { epoch, serial: to.serial, ..State::default() };
         }
         let is_same = |name: &String, known: &mut Kept| wanted.get(name) == Some(&known.selection);
-        let count = state.views.len();
+        let is_gone = |it: (&String, &mut Kept)| pulled::is_view(it.0) && !is_same(it.0, it.1);
+        let has_lost = state.views.iter_mut().any(is_gone);
         state.views.retain(is_same);
         let new = wanted.iter().filter(|it| !state.views.contains_key(it.0));
         let new: BTreeMap<String, Kept> = new
             .map(|(name, it)| (name.clone(), Kept { selection: it.clone(), since: to.serial }))
             .collect();
-        if state.is_beginning || state.views.len() < count || !new.is_empty() {
-            *self.extents() = None;
+        // The names of queries that nobody pulls any more go when anything begins.
+        if state.is_beginning || has_lost || !new.is_empty() {
+            if has_lost {
+                *self.extents() = None;
+            }
             if state.views.is_empty() {
                 // Nothing of before counts, and what has changed since is among all objects.
                 self.forget()?;
@@ -287,18 +288,22 @@ impl Membership {
             // Whoever is stopped midway finds them unknown, and begins again.
             state.is_beginning = true;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
-            if !self.begin((&views, &percolator), (&state, &new), to, is_cancelled)? {
+            if !self.begin((&all, &percolator), (&state, &new), to, is_cancelled)? {
                 return Ok(None);
             }
+            // What has changed meanwhile was left out, and is followed: who left before is not known.
+            let since = self.0.collection.version().serial;
+            let new = new.into_iter().map(|(name, it)| (name, Kept { since, ..it }));
             state.views.extend(new);
             state.is_beginning = false;
+            *self.extents() = None;
             self.commit(vec![noted(STATE, Some(written(&state)))])?;
         }
         let horizon = self.extents().as_ref().map(|it| it.horizon);
         if horizon != Some(self.0.collection.horizon()) && !self.read(&state, is_cancelled)? {
             return Ok(None);
         }
-        if !self.follow((&views, &percolator), state, to, is_cancelled)? {
+        if !self.follow((&all, &percolator), state, to, is_cancelled)? {
             return Ok(None);
         }
         self.0.reached.send_if_modified(|it| std::mem::replace(it, to) != to);
@@ -309,7 +314,7 @@ impl Membership {
     /// done.
     fn begin(
         &self,
-        (views, percolator): (&Views, &Percolator),
+        (all, percolator): (&Wanted, &Percolator),
         (state, new): (&State, &BTreeMap<String, Kept>),
         to: Version,
         is_cancelled: &dyn Fn() -> bool,
@@ -330,7 +335,7 @@ impl Membership {
             let mut now = old.clone();
             now.within.retain(|it| state.views.contains_key(it));
             now.left.retain(|it, _| state.views.contains_key(it));
-            let has = has(views, percolator, record);
+            let has = has(all, percolator, record);
             now.within.extend(has.into_iter().filter(|it| new.contains_key(it)));
             if now != old {
                 notes.push(of(&oid, &now));
@@ -345,7 +350,7 @@ impl Membership {
     /// Takes the changes after the state, up to `to`. Returns whether it is done.
     fn follow(
         &self,
-        (views, percolator): (&Views, &Percolator),
+        (all, percolator): (&Wanted, &Percolator),
         mut state: State,
         to: Version,
         is_cancelled: &dyn Fn() -> bool,
@@ -362,7 +367,7 @@ impl Membership {
             if to.serial < scanned.serial {
                 break;
             }
-            let Some((oid, has)) = self.present((views, percolator), &scanned)? else { continue };
+            let Some((oid, has)) = self.present((all, percolator), &scanned)? else { continue };
             let old = self.of(&oid)?;
             let now = old.after(scanned.serial, has);
             if now != old {
@@ -387,14 +392,14 @@ impl Membership {
     /// changes nothing.
     fn present(
         &self,
-        (views, percolator): (&Views, &Percolator),
+        (all, percolator): (&Wanted, &Percolator),
         scanned: &Scanned,
     ) -> Result<Option<(Oid, BTreeSet<String>)>, Error> {
         let Some(oid) = scanned.change.oid() else { return Ok(None) };
         let live = self.0.collection.serial(&oid)?;
         Ok(match &scanned.change {
             Change::Update(record) if live == Some(scanned.serial) => {
-                Some((oid, has(views, percolator, record)))
+                Some((oid, has(all, percolator, record)))
             }
             Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..) if live.is_none() => {
                 Some((oid, BTreeSet::new()))
@@ -417,7 +422,7 @@ impl Membership {
         }
         self.0.collection.with_live(|live| {
             for name in &touched {
-                if let Some((_, subset)) = extents.views.get_mut(name) {
+                if let Some((_, subset)) = extents.kept.get_mut(name) {
                     *Arc::make_mut(&mut subset.members) &= live;
                 }
             }
@@ -425,12 +430,12 @@ impl Membership {
         Ok(())
     }
 
-    /// Returns the percolator of these views.
-    fn percolator(&self, views: &Views) -> Arc<Percolator> {
+    /// Returns the percolator of all queries.
+    fn percolator(&self, all: &Wanted) -> Arc<Percolator> {
         let mut known = self.0.percolator.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0 != *views {
-            let percolator = Percolator::new(views.all().map(|it| &it.whole));
-            *known = (views.clone(), Arc::new(percolator));
+        if known.0 != *all {
+            let percolator = Percolator::new(all.all().map(|it| it.1));
+            *known = (all.clone(), Arc::new(percolator));
         }
         Arc::clone(&known.1)
     }
@@ -466,13 +471,13 @@ impl Membership {
     }
 }
 
-/// Returns the names of the views that have a record.
-fn has(views: &Views, percolator: &Percolator, record: &Record) -> BTreeSet<String> {
+/// Returns the names of the views and queries that have a record.
+fn has(all: &Wanted, percolator: &Percolator, record: &Record) -> BTreeSet<String> {
     let (mut found, mut names) =
         (percolator.matching(record).into_iter().peekable(), BTreeSet::new());
-    for (number, view) in (0..).zip(views.all()) {
+    for (number, (name, _)) in (0..).zip(all.all()) {
         if found.next_if_eq(&number).is_some() {
-            names.insert(view.name.clone());
+            names.insert(name.to_owned());
         }
     }
     names

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use collection::KeptSubset;
 use collection::feed::Selection;
-use exchange::push::feed::Unselected;
+use exchange::push::feed::{Asking, Unselected};
 use query::{Matcher, Query};
 use soif::Record;
 use soif::digest::Md5;
@@ -41,24 +41,31 @@ pub(crate) fn selection(query: &Query) -> Selection {
     Selection { name, takes, among: None }
 }
 
+/// What is known of the objects that are selected.
+pub(crate) struct Known<'a> {
+    /// Returns the objects of a view, under a name; `None`: not yet.
+    pub(crate) view: &'a dyn Fn(&View) -> Option<(String, KeptSubset)>,
+    /// Returns the objects of a query by which the client goes on to pull; `None`: it is not known who left it.
+    pub(crate) pulled: &'a dyn Fn(&Query) -> Option<KeptSubset>,
+}
+
 /// Reads the parameters of a request for the feed: `q` and `view`. Returns those that the feed knows, and the selection;
-/// `None`: all is asked for. `limit` is the view to which the client is limited, and `subset` returns the objects of a
-/// view under a name, or `None` while they are not known.
+/// `None`: all is asked for.
 ///
 /// # Errors
 ///
 /// A description of the mistake in the query, or that there is no such view; or its objects are not known yet.
 pub(crate) fn select(
     views: &Views,
-    limit: Option<&str>,
-    subset: &dyn Fn(&View) -> Option<(String, KeptSubset)>,
+    asking: Asking<'_>,
+    known: &Known<'_>,
     parameters: &str,
 ) -> Result<Option<(String, Selection)>, Unselected> {
     let pairs = form_urlencoded::parse(parameters.as_bytes());
     let (asked, rest): (Vec<_>, Vec<_>) = pairs.partition(|it| it.0 == "q" || it.0 == FIELD);
     // A limit is there as long as the settings name it, but for the moment in which they change.
-    let visible = views.visible(limit);
-    let limit = limit.map(|it| views.get(it).ok_or(Unselected::Later)).transpose()?;
+    let visible = views.visible(asking.limit);
+    let limit = asking.limit.map(|it| views.get(it).ok_or(Unselected::Later)).transpose()?;
     let (mut queries, mut within) = (Vec::new(), limit);
     for (number, (name, text)) in asked.iter().enumerate() {
         if asked.iter().take(number).any(|it| it.0 == *name) {
@@ -83,9 +90,14 @@ pub(crate) fn select(
         return Ok(None);
     }
     let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish();
-    let selected = selection(&Query::joined(queries));
-    let Some(view) = within else { return Ok(Some((rest, selected))) };
-    let (name, among) = subset(view).ok_or(Unselected::Later)?;
+    let query = Query::joined(queries);
+    let selected = selection(&query);
+    let Some(view) = within else {
+        let goes_on = asking.is_named && asking.has == Some(selected.name.as_str());
+        let among = goes_on.then(|| (known.pulled)(&query)).flatten();
+        return Ok(Some((rest, Selection { among, ..selected })));
+    };
+    let (name, among) = (known.view)(view).ok_or(Unselected::Later)?;
     let name = Md5::of(format!("{name} {}", selected.name).as_bytes()).to_string();
     Ok(Some((rest, Selection { name, among: Some(among), ..selected })))
 }
@@ -96,7 +108,9 @@ mod tests {
 
     #[test]
     fn a_query_is_taken_out_of_the_parameters() {
-        let select = |parameters: &str| select(&Views::default(), None, &|_| None, parameters);
+        let known = Known { view: &|_| None, pulled: &|_| None };
+        let select =
+            |parameters: &str| select(&Views::default(), Asking::default(), &known, parameters);
         assert!(select("since=3&epoch=a&wait=5").unwrap().is_none());
         let (rest, all) = select("since=3&q=type%3APDF+-draft&epoch=a").unwrap().unwrap();
         assert_eq!(rest, "since=3&epoch=a");

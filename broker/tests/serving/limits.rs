@@ -72,6 +72,23 @@ fn is_hidden(seen: &Seen) -> bool {
     names.iter().flatten().all(|it| !seen.text.contains(it.as_str()))
 }
 
+/// Returns the URLs of the objects that a delta updates, and of those that it deletes, each in order.
+fn named(delta: &str) -> (Vec<String>, Vec<String>) {
+    let (mut updated, mut deleted, mut deletes) = (Vec::new(), Vec::new(), false);
+    for line in delta.lines() {
+        match line.strip_prefix("@FILE { ") {
+            Some(url) if deletes => deleted.push(url.to_owned()),
+            Some(url) => updated.push(url.to_owned()),
+            None if line.starts_with('@') => deletes = line.starts_with("@DELETE"),
+            None => {}
+        }
+    }
+    updated.sort();
+    deleted.sort();
+    deleted.dedup();
+    (updated, deleted)
+}
+
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let end = clock::monotonic() + STEP_MAX;
     while !is_so().await {
@@ -228,6 +245,97 @@ async fn a_consumer_of_a_view_is_told_of_what_leaves_it_and_of_nothing_else() {
     for broker in [a, b] {
         broker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_consumer_of_a_query_is_told_of_what_leaves_it_and_of_nothing_else() {
+    let gatherer = Origin::start(ID).await;
+    gatherer.update(1..=3, "alpha").await;
+    let mut version = gatherer.update(4..=6, "beta").await;
+    let dir = tempfile::tempdir().unwrap();
+    let union = PRESS.replace("view = \"first\"\n", "");
+    let read = Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{union}")).unwrap();
+    let mut settings = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
+    settings.daemon.access = read.daemon.access;
+    let a = Running::start(settings.clone()).await;
+    a.caught_up("gatherer", version).await;
+    let path = async |a: &Running| {
+        let status = a.status().await;
+        format!("feed?q=alpha&since={}&epoch={}", status.serial, status.epoch)
+    };
+    let view = press(&a, "feed?q=alpha").await.view.unwrap();
+    let pull = async |a: &Running, path: &str| {
+        let mut seen = ask(a, path, Some(TOKEN), Some(&view)).await;
+        until("it is put together", async || {
+            seen = ask(a, path, Some(TOKEN), Some(&view)).await;
+            seen.status != 503
+        })
+        .await;
+        assert_eq!((seen.status, seen.view.as_deref()), (200, Some(view.as_str())), "{path}");
+        seen.text
+    };
+    // As long as it is not known who left the query, all that changed and does not match is released.
+    let first = path(&a).await;
+    version = gatherer.update([4], "beta again").await;
+    a.caught_up("gatherer", version).await;
+    assert!(pull(&a, &first).await.contains(&object_url(4)));
+    // Soon, others are not named any more.
+    let until_kept = async |a: &Running| {
+        until("the query is kept", async || {
+            let before = path(a).await;
+            let version = gatherer.update([5], &format!("beta {}", clock::now_ms())).await;
+            a.caught_up("gatherer", version).await;
+            !pull(a, &before).await.contains(&object_url(5))
+        })
+        .await;
+    };
+    until_kept(&a).await;
+    let before = path(&a).await;
+    gatherer.update([1], "gamma").await;
+    gatherer.update([4], "alpha").await;
+    gatherer.update([6], "beta again").await;
+    version = gatherer.delete([2, 5]).await;
+    a.caught_up("gatherer", version).await;
+    let of = |numbers: &[u64]| numbers.iter().map(|n| object_url(*n)).collect::<Vec<_>>();
+    assert_eq!(named(&pull(&a, &before).await), (of(&[4]), of(&[1, 2])));
+    // It is still known after a restart; and whose version is of before it was known is told of all.
+    settings.daemon.listen = a.address;
+    a.stop().await;
+    let a = Running::start(settings).await;
+    until_kept(&a).await;
+    assert_eq!(named(&pull(&a, &before).await), (of(&[4]), of(&[1, 2])));
+    assert_eq!(named(&pull(&a, &first).await), (of(&[4]), of(&[1, 2, 5, 6])));
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_revoked_gets_nothing_more() {
+    let gatherer = Origin::start(ID).await;
+    let version = gatherer.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let union =
+        "[[consumer]]\nname = \"union\"\ntoken = \"a-token-of-the-union\"\nmay = [\"feed\"]\n";
+    let access = |lines: &str| {
+        let read = Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{VIEWS}{lines}"));
+        let mut config = config(&dir.path().join("a"), vec![gatherer.source("gatherer")]);
+        let read = read.unwrap();
+        (config.views, config.daemon.access) = (read.views, read.daemon.access);
+        config
+    };
+    let a = Running::start(access(&format!("{PRESS}{union}"))).await;
+    a.caught_up("gatherer", version).await;
+    let before = press(&a, "feed").await;
+    assert!((before.status, before.text.contains(&object_url(1))) == (200, true));
+    let status = a.status().await;
+    let path = format!("feed?since={}&epoch={}", status.serial, status.epoch);
+    a.handle.reload(access(union)).await.unwrap();
+    for path in ["feed", &path] {
+        let seen = ask(&a, path, Some(TOKEN), before.view.as_deref()).await;
+        assert_eq!(seen.status, 401, "{path}: {}", seen.text);
+    }
+    let union = ask(&a, "feed", Some("a-token-of-the-union"), None).await;
+    assert_eq!(union.status, 200, "{}", union.text);
+    a.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

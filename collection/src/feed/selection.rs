@@ -17,6 +17,7 @@ mod making;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -55,6 +56,9 @@ const MAKING_MAX: usize = 2;
 /// Maximum number of answers that are being made or wait for that.
 const WAITING_MAX: usize = 32;
 
+/// How long an answer waits for a subset that it can do without.
+const OPTIONAL_WAIT: Duration = Duration::from_secs(1);
+
 /// Which records a consumer wants of a feed.
 #[derive(Clone)]
 pub struct Selection {
@@ -62,7 +66,7 @@ pub struct Selection {
     pub name: String,
     /// Whether a record belongs to it; always the same for the same record.
     pub takes: Arc<dyn Fn(&Record) -> bool + Send + Sync>,
-    /// Of whose objects alone it is. Of all others nothing is said.
+    /// Of whose objects alone it is. Of all others nothing is said, unless an answer does without it.
     pub among: Option<KeptSubset>,
 }
 
@@ -358,10 +362,22 @@ impl FeedServer {
         Ok(snapshot)
     }
 
-    /// Returns a state of the log, and that of the subset to which a selection is limited, which is at least as new.
-    async fn basis(&self, selection: &Selection) -> Result<(View, Option<Subset>), Refusal> {
+    /// Returns a state of the log, and that of the subset to which a selection is limited, which is at least as new, if
+    /// it is known who left it since `start`.
+    async fn basis(
+        &self,
+        selection: &Selection,
+        start: Start,
+    ) -> Result<(View, Option<Subset>), Refusal> {
         let view = self.shared.log.view();
-        let subset = match &selection.among {
+        let is_of_use = |it: &&KeptSubset| match start {
+            Start::All => !it.is_optional(),
+            Start::After(serial) => it.is_of_use_after(serial),
+        };
+        let subset = match selection.among.as_ref().filter(is_of_use) {
+            Some(kept) if kept.is_optional() => {
+                timeout(OPTIONAL_WAIT, kept.at(view.version)).await.ok().flatten()
+            }
             Some(kept) => Some(kept.at(view.version).await.ok_or_else(later)?),
             None => None,
         };
@@ -386,7 +402,10 @@ impl FeedServer {
             }
             let pending = match &mut *turn {
                 Some(pending) => pending,
-                none => none.insert(self.making(selection, start, self.basis(selection).await?)?),
+                none => {
+                    let basis = self.basis(selection, start).await?;
+                    none.insert(self.making(selection, start, basis)?)
+                }
             };
             let outcome = (&mut pending.0).await;
             *turn = None;

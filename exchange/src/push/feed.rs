@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, Response, StatusCode, Uri};
 use axum::response::IntoResponse as _;
 use axum::routing::any;
 use collection::feed::{FeedServer, Selection};
-use daemon::gate::Limit;
+use daemon::gate::{Limit, Visitor};
 use url::form_urlencoded;
 
 use super::notifier::Notifier;
@@ -31,11 +31,21 @@ pub enum Unselected {
     Later,
 }
 
+/// Who asks for the feed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asking<'a> {
+    /// The view to which the client is limited.
+    pub limit: Option<&'a str>,
+    /// Whether the client is one that the settings name.
+    pub is_named: bool,
+    /// The selection of which it has something already, by its name.
+    pub has: Option<&'a str>,
+}
+
 /// Reads the parameters of a request: returns those that the feed knows, and which records are asked for. `None`: all
-/// are. Before them comes the view to which the client is limited.
-pub type Select = Arc<
-    dyn Fn(Option<&str>, &str) -> Result<Option<(String, Selection)>, Unselected> + Send + Sync,
->;
+/// are.
+pub type Select =
+    Arc<dyn Fn(Asking<'_>, &str) -> Result<Option<(String, Selection)>, Unselected> + Send + Sync>;
 
 /// Returns the [`Select`] of a feed that serves all to everybody.
 pub fn all() -> Select {
@@ -81,7 +91,9 @@ pub fn routes(
             async move {
                 let request = request.map(drop);
                 let limit = request.extensions().get().map(|Limit(view)| view.as_str());
-                let limit_is_set = limit.is_some();
+                let is_named = request.extensions().get::<Visitor>().is_some();
+                let has = request.headers().get(VIEW).and_then(|it| it.to_str().ok());
+                let (limit_is_set, asking) = (limit.is_some(), Asking { limit, is_named, has });
                 let parameters = request.uri().query().unwrap_or_default();
                 if let Some(apart) = apart.as_ref().filter(|_| depth == 0 && !limit_is_set)
                     && let Some(rest) = apart.asked(parameters)
@@ -91,7 +103,7 @@ pub fn routes(
                     return answer.map(Body::new);
                 }
                 let selected = match depth {
-                    0 => select(limit, request.uri().query().unwrap_or_default()),
+                    0 => select(asking, request.uri().query().unwrap_or_default()),
                     _ => Ok(None),
                 };
                 let mut response = match selected {
