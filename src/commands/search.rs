@@ -225,9 +225,10 @@ fn render(answer: &Answer, style: Style) -> String {
 /// Says who was asked, and what came of it.
 fn render_asked(text: &mut String, everywhere: &Everywhere) {
     let known = output::counted(everywhere.known, "broker");
-    let _ = writeln!(text, "\nasked {} of {known}:", everywhere.asked.len());
+    let own = everywhere.asked.iter().filter(|it| it.via.is_none()).count();
+    let _ = writeln!(text, "\nasked {own} of {known}:");
     for it in &everywhere.asked {
-        let outcome = match it.state {
+        let mut outcome = match it.state {
             AskedState::Answered => {
                 format!("{} in {} ms", output::counted(it.total, "object"), it.took_ms)
             }
@@ -235,6 +236,9 @@ fn render_asked(text: &mut String, everywhere: &Everywhere) {
             AskedState::Closed => "wants a token".to_owned(),
             AskedState::Failed => format!("failed: {}", it.problem.as_deref().unwrap_or_default()),
         };
+        if let Some(via) = &it.via {
+            outcome += &format!(", asked by {via}");
+        }
         let (name, url) = (one_line(&it.broker.name), visible(&it.broker.url));
         let _ = writeln!(text, "  {name} ({url}): {}", one_line(&outcome));
     }

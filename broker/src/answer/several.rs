@@ -121,6 +121,9 @@ pub struct AskedBroker {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// The name of the broker that has asked it in turn, if another one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
 }
 
 /// What came of a broker that was asked.

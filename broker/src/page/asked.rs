@@ -70,7 +70,7 @@ impl ForeignHitShown {
 
 impl AskedShown {
     pub(super) fn new(asked: &AskedBroker) -> Self {
-        let outcome = match (asked.state, &asked.problem) {
+        let mut outcome = match (asked.state, &asked.problem) {
             (AskedState::Answered, _) if asked.total == 1 => "1 result".to_owned(),
             (AskedState::Answered, _) => format!("{} results", grouped(asked.total)),
             (AskedState::Late, _) => "did not answer in time".to_owned(),
@@ -80,6 +80,9 @@ impl AskedShown {
                 format!("failed: {}", shortened(&harmless(problem), PROBLEM_CHARS_MAX))
             }
         };
+        if let Some(via) = &asked.via {
+            outcome += &format!(", asked by {}", harmless(via));
+        }
         let name = harmless(&asked.broker.name).into_owned();
         Self { name, href: web_address(&asked.broker), outcome }
     }
@@ -127,7 +130,8 @@ mod tests {
                 ..FromBroker::default()
             };
             let problem = problem.map(str::to_owned);
-            AskedShown::new(&AskedBroker { broker, state, total, took_ms: 1, problem })
+            let via = Some("B\u{202e}".to_owned());
+            AskedShown::new(&AskedBroker { broker, state, total, took_ms: 1, problem, via })
         };
         for (state, total, problem, expected) in [
             (AskedState::Answered, 1, None, "1 result"),
@@ -137,7 +141,8 @@ mod tests {
             (AskedState::Failed, 0, Some("it answers 500"), "failed: it answers 500"),
         ] {
             let shown = asked(state, total, problem);
-            assert_eq!((&*shown.outcome, shown.href), (expected, None));
+            let expected = format!("{expected}, asked by B\u{fffd}");
+            assert_eq!((shown.outcome, shown.href), (expected, None));
             assert_eq!(shown.name, "A\u{fffd}");
         }
     }

@@ -124,6 +124,8 @@ pub(crate) struct Results {
     parts: u64,
     /// Who was asked, if others were.
     asked: Vec<AskedShown>,
+    /// Number of brokers that this one has asked itself.
+    chosen: usize,
     /// How many brokers are known, if others were asked.
     known: u64,
     /// What engines of other makes have, if some were asked.
@@ -270,6 +272,8 @@ impl Results {
             asked: everywhere
                 .map(|it| it.asked.iter().map(AskedShown::new).collect())
                 .unwrap_or_default(),
+            chosen: everywhere
+                .map_or(0, |it| it.asked.iter().filter(|it| it.via.is_none()).count()),
             known: everywhere.map_or(0, |it| it.known),
             foreign: everywhere.and_then(|it| it.foreign.as_ref()).map(ForeignShown::new),
         }

@@ -106,7 +106,9 @@ impl Asking {
         loop {
             let is_due = running.is_empty() || hedge <= Instant::now();
             if is_due && let Some(url) = waiting.next() {
-                hedge = Instant::now() + self.paces().hedge(&url);
+                // So that the other has time left.
+                let half = deadline.saturating_duration_since(Instant::now()) / 2;
+                hedge = Instant::now() + self.paces().hedge(&url).min(half);
                 let request = self.request(peer, &url, (path, parameters));
                 let (client, spent) = (self.client.clone(), Arc::clone(spent));
                 spent.messages.fetch_add(1, Ordering::Relaxed);

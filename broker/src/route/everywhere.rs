@@ -36,6 +36,9 @@ const SPELLING_SHARE: u32 = 4;
 /// Share of the time of who has sent a search on that is left to him, so that he is answered in time.
 const ANSWER_SHARE: u32 = 5;
 
+/// Maximum number of brokers that one has asked in turn and that are named.
+const IN_TURN_MAX: usize = 100;
+
 /// A search that is under way.
 struct Round<'a> {
     route: &'a Route,
@@ -85,8 +88,10 @@ impl PageState {
         let (answer, foreign) = tokio::join!(self.rounds(round, time, (text, query)), foreign);
         let mut answer = answer?;
         if let Some(everywhere) = &mut answer.everywhere {
-            everywhere.messages = spent.messages.load(Ordering::Relaxed);
-            everywhere.bytes = spent.bytes.load(Ordering::Relaxed);
+            // To what those have spent that have asked others in turn.
+            let (messages, bytes) = (&mut everywhere.messages, &mut everywhere.bytes);
+            *messages = messages.saturating_add(spent.messages.load(Ordering::Relaxed));
+            *bytes = bytes.saturating_add(spent.bytes.load(Ordering::Relaxed));
             everywhere.foreign = foreign;
         }
         Ok((asked.request(query.clone(), self.matching(asked)), answer))
@@ -218,9 +223,15 @@ fn impossible(asked: &Parameters) -> Option<String> {
 }
 
 /// Returns one answer of all, which names who was asked.
-fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, known: Everywhere) -> Answer {
-    let (mut parts, mut asked) = (Vec::new(), Vec::new());
+fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, mut known: Everywhere) -> Answer {
+    let (mut parts, mut asked, mut in_turn) = (Vec::new(), Vec::new(), Vec::new());
     for Outcome { broker, answer, took, objects_max } in outcomes {
+        if let Some(others) = answer.as_ref().ok().and_then(|it| it.everywhere.as_ref()) {
+            known.messages = known.messages.saturating_add(others.messages);
+            known.bytes = known.bytes.saturating_add(others.bytes);
+            let others = others.asked.iter().filter(|it| it.broker.id != broker.id);
+            in_turn.extend(others.take(IN_TURN_MAX).map(|it| merge::asked_by(it, &broker)));
+        }
         let (state, problem) = AskedState::of(answer.as_ref().err());
         asked.push(AskedBroker {
             broker: broker.clone(),
@@ -228,10 +239,12 @@ fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, known: Everywhere) -
             total: answer.as_ref().map_or(0, |it| it.total.min(objects_max)),
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             problem,
+            via: None,
         });
         parts.extend(answer.ok().map(|answer| Part { broker, answer, objects_max }));
     }
     let is_none = asked.is_empty();
+    asked.extend(in_turn);
     let mut answer = merged(parts, wanted);
     if is_none {
         let message = "none of the brokers that are known has these words".to_owned();

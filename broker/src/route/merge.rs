@@ -12,7 +12,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::answer::{
-    Answer, DUPLICATES_MAX, Duplicate, FACET_VALUES_MAX, Facet, FromBroker, Hit, Matching, Sort,
+    Answer, AskedBroker, DUPLICATES_MAX, Duplicate, FACET_VALUES_MAX, Facet, FromBroker, Hit,
+    Matching, Sort,
 };
 
 /// Longest text of a hit of another broker, in bytes: addresses and names, and descriptions and excerpts.
@@ -60,7 +61,8 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
         let depth = wanted.offset.saturating_add(wanted.limit);
         let hits_max = depth.min(usize::try_from(objects_max).unwrap_or(usize::MAX));
         let hits = (0..).zip(answer.hits).take(hits_max);
-        ranked.extend(hits.map(|(at, hit)| (has_all(at), of_broker(hit, &broker))));
+        let has_asked = answer.everywhere.is_some();
+        ranked.extend(hits.map(|(at, hit)| (has_all(at), of_broker(hit, (&broker, has_asked)))));
         for (facet, values) in answer.facets {
             let Some(facet) = Facet::by_name(&facet) else { continue };
             let known = counts.entry(facet.name()).or_default();
@@ -84,10 +86,33 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
     merged
 }
 
-/// Returns a hit as that of this broker, made to fit.
-fn of_broker(mut hit: Hit, broker: &FromBroker) -> Hit {
+fn cut(text: &mut String, bytes_max: usize) {
+    text.truncate(text.floor_char_boundary(bytes_max));
+}
+
+/// Returns a broker that this one says that it has asked, made to fit.
+pub(super) fn asked_by(asked: &AskedBroker, by: &FromBroker) -> AskedBroker {
+    let mut asked = AskedBroker { broker: named(asked.broker.clone()), ..asked.clone() };
+    asked.problem.iter_mut().for_each(|it| cut(it, TEXT_BYTES_MAX[0]));
+    // Further away it is one of theirs.
+    asked.via = Some(by.name.clone());
+    asked
+}
+
+fn named(mut broker: FromBroker) -> FromBroker {
+    for text in [&mut broker.id, &mut broker.name, &mut broker.url] {
+        cut(text, TEXT_BYTES_MAX[0]);
+    }
+    broker
+}
+
+/// Returns a hit as that of this broker, made to fit; if that has asked others in turn, as of the one that it names.
+fn of_broker(mut hit: Hit, (broker, has_asked): (&FromBroker, bool)) -> Hit {
     let [short, long] = TEXT_BYTES_MAX;
-    let cut = |text: &mut String, max: usize| text.truncate(text.floor_char_boundary(max));
+    let whose = |told: Option<FromBroker>| match told.filter(|_| has_asked) {
+        Some(told) => named(told),
+        None => broker.clone(),
+    };
     for text in [&mut hit.url, &mut hit.title, &mut hit.r#type, &mut hit.gatherer] {
         cut(text, short);
     }
@@ -99,10 +124,10 @@ fn of_broker(mut hit: Hit, broker: &FromBroker) -> Hit {
     hit.score = if hit.score.is_finite() { hit.score } else { 0.0 };
     hit.duplicates.truncate(2 * DUPLICATES_MAX);
     for duplicate in &mut hit.duplicates {
-        duplicate.broker = Some(broker.clone());
+        duplicate.broker = Some(whose(duplicate.broker.take()));
         cut(&mut duplicate.url, short);
     }
-    hit.broker = Some(broker.clone());
+    hit.broker = Some(whose(hit.broker.take()));
     hit
 }
 

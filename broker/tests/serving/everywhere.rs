@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use broker::answer::{Answer, AskedState};
+use broker::answer::{Answer, AskedState, Hit};
 use broker::config::Config;
 use net::client::Request;
 use net::clock;
@@ -33,8 +33,8 @@ async fn everywhere(broker: &Running, parameters: &str) -> Answer {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&answer)))
 }
 
-fn state_of(answer: &Answer, broker: &Running) -> AskedState {
-    let url = url_of(broker.address);
+fn state_of(answer: &Answer, address: std::net::SocketAddr) -> AskedState {
+    let url = url_of(address);
     let asked = &answer.everywhere.as_ref().unwrap().asked;
     asked
         .iter()
@@ -69,7 +69,14 @@ async fn searches_go_on_as_far_as_they_may_and_never_round() {
     for hops in 1..=3 {
         let answer = everywhere(&a, &format!("&hops={hops}")).await;
         assert_eq!((answer.total, answer.hits.len()), (4, 4), "{hops}: {answer:?}");
-        assert_eq!(state_of(&answer, &b), AskedState::Answered);
+        assert_eq!(state_of(&answer, b.address), AskedState::Answered);
+        // Who was asked in turn is named, and each hit is that of who has it.
+        assert_eq!(state_of(&answer, c.address), AskedState::Answered);
+        let url = url_of(c.address);
+        let of_c = |it: &&Hit| it.broker.as_ref().is_some_and(|it| it.url == url.as_str());
+        assert_eq!(answer.hits.iter().filter(of_c).count(), 3, "{answer:?}");
+        let asked = &answer.everywhere.as_ref().unwrap().asked;
+        assert!(asked.iter().all(|it| it.via.is_some() == (it.broker.url == url.as_str())));
     }
     // One that is sent round by others is answered once, wherever they ask.
     let sent = "&hops=1&search=0123456789abcdef0123456789abcdef&within=60000";
@@ -99,17 +106,52 @@ async fn who_wants_a_token_is_named_as_closed_and_asked_with_it() {
     let without = settings(&dir.path().join("a"), &peer(closed.address, ""));
     let without = Running::start(without).await;
     let answer = everywhere(&without, "").await;
-    assert_eq!((answer.total, state_of(&answer, &closed)), (0, AskedState::Closed));
+    assert_eq!((answer.total, state_of(&answer, closed.address)), (0, AskedState::Closed));
     let with = peer(closed.address, &format!("token = \"{TOKEN}\"\n"));
     let with = Running::start(settings(&dir.path().join("b"), &with)).await;
     let mut total = 0;
     // The index follows the pull.
     while total != 3 {
         let answer = everywhere(&with, "").await;
-        assert_eq!(state_of(&answer, &closed), AskedState::Answered, "{answer:?}");
+        assert_eq!(state_of(&answer, closed.address), AskedState::Answered, "{answer:?}");
         total = answer.total;
     }
     for broker in [with, without, closed] {
         broker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_nothing_costs_the_deadline_and_replicas_answer_in_its_place() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let c = Running::start(config(&dir.path().join("c"), vec![gatherer.source("gatherer")])).await;
+    finds(&c, "object", 3).await;
+    // The one takes connections and says nothing, the other is not there.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = listener.local_addr().unwrap();
+    let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let deadline = "[everywhere]\ndeadline = \"500 ms\"\n";
+    let all = [silent, dead, c.address].map(|it| peer(it, "")).concat();
+    let a = Running::start(settings(&dir.path().join("a"), &format!("{deadline}{all}"))).await;
+    let began = clock::monotonic();
+    let answer = everywhere(&a, "").await;
+    let took = clock::monotonic().duration_since(began).as_millis();
+    assert_eq!((answer.total, answer.hits.len()), (3, 3), "{answer:?}");
+    assert_eq!(state_of(&answer, silent), AskedState::Late);
+    assert_eq!(state_of(&answer, dead), AskedState::Failed);
+    assert_eq!(state_of(&answer, c.address), AskedState::Answered);
+    assert!(took < 5 * 500, "{took} ms");
+    a.stop().await;
+    for first in [silent, dead] {
+        let both = format!("url = [\"http://{first}/\", \"http://{}/\"]", c.address);
+        let folder = dir.path().join(first.port().to_string());
+        let broker =
+            Running::start(settings(&folder, &format!("{deadline}[[peer]]\n{both}\n"))).await;
+        let answer = everywhere(&broker, "").await;
+        assert_eq!(answer.total, 3, "{first}: {answer:?}");
+        broker.stop().await;
+    }
+    c.stop().await;
 }
