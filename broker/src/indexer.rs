@@ -5,11 +5,13 @@
 //! covers in its own commit, so after a crash it goes on from that version, without repair. If the
 //! index may be damaged, its files are verified first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use collection::{Collection, Version};
 use daemon::health::Check;
+use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -34,12 +36,13 @@ pub(crate) struct Indexer {
     collection: Collection,
     index: Index,
     problem: Arc<Mutex<Option<String>>>,
+    spent_us: Arc<AtomicU64>,
 }
 
 impl Indexer {
     pub(crate) fn new(collection: Collection, engine: &Engine) -> Self {
         let Engine::Index(index) = engine.clone();
-        Self { collection, index, problem: Arc::default() }
+        Self { collection, index, problem: Arc::default(), spent_us: Arc::default() }
     }
 
     /// Indexes every change until the shutdown starts.
@@ -84,11 +87,16 @@ impl Indexer {
         let (index, collection) = (self.index.clone(), self.collection.clone());
         let stop = shutdown.clone();
         let cancelled = move || stop.is_started();
+        let spent_us = Arc::clone(&self.spent_us);
         let work = move || {
             if index.is_suspect() {
                 index.verify(&cancelled)?;
             }
-            index.apply(&collection, &cancelled)
+            let began = clock::monotonic();
+            let outcome = index.apply(&collection, &cancelled);
+            let took = clock::monotonic().duration_since(began).as_micros();
+            spent_us.fetch_add(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+            outcome
         };
         blocking("index", work).await?;
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -106,6 +114,11 @@ impl Indexer {
         let mut covered = self.index.watch();
         let waited = covered.wait_for(|it| it.is_some_and(|it| version <= it)).await;
         waited.map(drop).map_err(|_closed| Error::Worker { what: "index".to_owned() })
+    }
+
+    /// Returns how long this process has indexed so far.
+    pub(crate) fn spent(&self) -> Duration {
+        Duration::from_micros(self.spent_us.load(Ordering::Relaxed))
     }
 
     /// Returns a receiver that is notified whenever the index covers more.

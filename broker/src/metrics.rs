@@ -2,6 +2,8 @@
 //!
 //! Sans-I/O.
 
+use std::time::Duration;
+
 use collection::pull::Summary;
 use collection::{Applied, feed};
 use daemon::metrics::Sample;
@@ -37,6 +39,10 @@ pub struct Counters {
     pub oai: exchange::repository::Counters,
     /// Searches that take long.
     pub dear: DearSearches,
+    /// Time that indexing took.
+    pub indexing: Duration,
+    /// Time that content summaries took.
+    pub summarizing: Duration,
 }
 
 impl Counters {
@@ -107,6 +113,7 @@ pub fn samples(status: &Status, counters: &Counters) -> Vec<Sample> {
         ),
     ];
     samples.extend(status.ready.samples());
+    samples.extend(times(counters));
     samples.extend(applied(&counters.applied));
     samples.extend(served(&counters.feed));
     samples.extend(push::metrics::hub(&status.push, &counters.hub));
@@ -240,6 +247,16 @@ fn served(feed: &feed::Counters) -> [Sample; 7] {
         total("harvest_feed_refused_total", "Requests refused.", feed.refused),
         total("harvest_feed_bytes_total", "Bytes of all bodies begun.", feed.bytes),
         Sample::gauge("harvest_feed_waiting", "Waiting long polls.", feed.waiting as f64),
+    ]
+}
+
+fn times(counters: &Counters) -> [Sample; 2] {
+    let total = |name, help, time: Duration| Sample::counter(name, help, time.as_secs_f64());
+    let (indexing, summarizing) = (counters.indexing, counters.summarizing);
+    let help = "Time that content summaries took.";
+    [
+        total("harvest_broker_indexing_seconds_total", "Time that indexing took.", indexing),
+        total("harvest_broker_summarizing_seconds_total", help, summarizing),
     ]
 }
 

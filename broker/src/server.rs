@@ -428,6 +428,8 @@ impl Handle {
             notices: collector.listener().map(Listener::counters).unwrap_or_default(),
             oai: self.inner.stages.repository.counters(),
             dear: self.inner.page.dear_searches(),
+            indexing: self.inner.stages.indexer.spent(),
+            summarizing: self.inner.stages.summarizer.spent(),
             ..collector.counters()
         }
     }

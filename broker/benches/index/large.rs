@@ -48,7 +48,7 @@ pub(crate) fn is_child() -> bool {
 
 /// Collects and indexes everything, then answers until its input ends. Prints its address, its times
 /// and its peak of memory; for each line of its input, the peaks of all and of anonymous memory since
-/// the line before.
+/// the line before, and how many seconds indexing and content summaries took so far.
 pub(crate) fn child() {
     let told = env::var(CHILD).unwrap();
     let told: Vec<&str> = told.split('\n').collect();
@@ -67,10 +67,13 @@ pub(crate) fn child() {
         handle.caught_up("source", version).await.unwrap();
         let collected = status("VmHWM");
         println!("{address} {} {} {collected}", began.elapsed().as_secs_f64(), cpu_secs());
-        drop(handle);
         let answering = move || {
             for _ in std::io::stdin().lines() {
-                println!("{} {}", status("VmHWM"), peak.swap(0, Ordering::Relaxed));
+                let counters = handle.counters();
+                let [indexing, summarizing] =
+                    [counters.indexing, counters.summarizing].map(|it| it.as_secs_f64());
+                let own = peak.swap(0, Ordering::Relaxed);
+                println!("{} {own} {indexing} {summarizing}", status("VmHWM"));
             }
         };
         tokio::task::spawn_blocking(answering).await.unwrap();
@@ -113,10 +116,10 @@ pub(crate) fn large(dir: &Path) {
         let mut peaks = || {
             told.write_all(b"\n").unwrap();
             let line = next();
-            let (all, own) = line.split_once(' ').unwrap();
-            [all, own].map(|it| it.parse::<f64>().unwrap() / 1e3)
+            let told: Vec<f64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
+            ([told[0] / 1e3, told[1] / 1e3], [told[2], told[3]])
         };
-        let [_, own_before] = peaks();
+        let ([_, own_before], _) = peaks();
         println!("\n{records} generated records, collected over HTTP and indexed by one broker");
         println!(
             "  {:.0} records/s wall, {:.0} a CPU-second of the broker ({wall:.0} s, {cpu:.0} CPU s)",
@@ -125,14 +128,18 @@ pub(crate) fn large(dir: &Path) {
         );
         let address = first[0].parse().unwrap();
         clients(address, records).await;
-        let [_, own_clients] = peaks();
+        let ([_, own_clients], _) = peaks();
         crowd(address).await;
-        let [all, own_crowd] = peaks();
+        let ([all, own_crowd], [indexing, summarizing]) = peaks();
         drop(told);
         assert!(child.wait().unwrap().success());
         println!(
             "  peak resident memory {all:.0} MB ({:.0} MB before the clients came; with pages of the index's files); its own {own_before:.0} MB while it indexed, {own_clients:.0} MB beside the clients, {own_crowd:.0} MB beside the dearest (at most 1,000)",
             collected / 1e3,
+        );
+        println!(
+            "  content summaries took {summarizing:.2} s, indexing {indexing:.0} s: {:.2} % (at most 1, and ten seconds)",
+            100.0 * summarizing / indexing
         );
         shutdown.start();
     });

@@ -1,18 +1,18 @@
 //! The summarizer: it keeps the content summary of this broker, and serves it as a part of the feed.
 //!
 //! The summary is an object of a collection of its own, so no search, list or count of the broker finds it, and no
-//! consumer gets it that has not asked. It is made anew when the index has changed, and not sooner than after a hundred
-//! times as long as the last one took.
+//! consumer gets it that has not asked. It is made anew when the index has changed: as long as all of them together took no
+//! longer than a hundredth of the indexing and ten seconds, else every hour.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::{Batch, Change, Collection, Options, Stamp};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout_at};
 use url::Url;
 
 use crate::blocking::blocking;
@@ -25,10 +25,29 @@ use crate::route::summary::{Content, Summary};
 const FOLDER: &str = "summary";
 /// Shortest time between two summaries.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How many times as long as the last one took the broker does something else before the next one.
+/// Time after which a summary that is not of the present is made anew, whatever that costs.
+const LATEST: Duration = Duration::from_secs(3_600);
+/// What share of the time of indexing they may take besides the first seconds.
 const SHARE: u32 = 100;
-/// Longest such time.
-const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+const FIRST: Duration = Duration::from_secs(10);
+
+/// What summaries have cost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    all: Duration,
+    last: Duration,
+}
+
+impl Costs {
+    /// Returns whether there is time for one more, after indexing for so long.
+    fn allow(&self, indexed: Duration) -> bool {
+        self.all + self.last <= FIRST + indexed / SHARE
+    }
+
+    fn add(&mut self, took: Duration) {
+        (self.all, self.last) = (self.all + took, took);
+    }
+}
 
 /// The summarizer. Clones share it.
 #[derive(Clone, Debug)]
@@ -42,6 +61,7 @@ struct Summarizing {
     name: String,
     url: Option<Url>,
     content: watch::Sender<Arc<Content>>,
+    costs: Mutex<Costs>,
 }
 
 impl Summarizer {
@@ -63,7 +83,15 @@ impl Summarizer {
         let content = known.map(|it| it.content).unwrap_or_default();
         let (id, name) = (id.to_owned(), name.to_owned());
         let content = watch::Sender::new(Arc::new(content));
-        Ok(Self(Arc::new(Summarizing { collection, engine, id, name, url, content })))
+        Ok(Self(Arc::new(Summarizing {
+            collection,
+            engine,
+            id,
+            name,
+            url,
+            content,
+            costs: Mutex::default(),
+        })))
     }
 
     /// Returns the collection that has the summary alone.
@@ -81,15 +109,31 @@ impl Summarizer {
         self.0.content.subscribe()
     }
 
+    /// Returns how long this process has made summaries so far.
+    pub(crate) fn spent(&self) -> Duration {
+        self.costs().all
+    }
+
+    fn costs(&self) -> MutexGuard<'_, Costs> {
+        self.0.costs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Keeps the summary until the shutdown starts. Calls `told` whenever it is another one.
     pub(crate) async fn run(&self, indexer: &Indexer, told: impl Fn(), shutdown: Shutdown) {
         let mut covered = indexer.watch();
-        let mut is_anew = true;
+        let (mut is_anew, mut latest) = (true, clock::monotonic());
         loop {
             let changed = async {
                 if !std::mem::take(&mut is_anew) {
                     // The index lives as long as its watch.
                     let _gone = covered.changed().await;
+                }
+                // What is indexed meanwhile allows for more.
+                while !self.costs().allow(indexer.spent()) {
+                    match timeout_at(latest.into(), covered.changed()).await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(_)) | Err(_) => break,
+                    }
                 }
             };
             tokio::select! {
@@ -98,6 +142,7 @@ impl Summarizer {
             }
             covered.borrow_and_update();
             let (this, stop, began) = (self.clone(), shutdown.clone(), clock::monotonic());
+            latest = began + LATEST;
             let made = blocking("summary", move || this.make(&|| stop.is_started())).await;
             match made {
                 Ok(true) => told(),
@@ -107,10 +152,10 @@ impl Summarizer {
                     is_anew = true;
                 }
             }
-            let pause = (began.elapsed() * SHARE).clamp(PAUSE, PAUSE_MAX);
+            self.costs().add(clock::monotonic().duration_since(began));
             tokio::select! {
                 () = shutdown.started() => break,
-                () = sleep(pause) => {}
+                () = sleep(PAUSE) => {}
             }
         }
         let collection = self.0.collection.clone();
@@ -125,7 +170,7 @@ impl Summarizer {
 
     /// Makes the summary anew; returns whether it is another one. Blocks.
     fn make(&self, is_cancelled: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let Summarizing { collection, engine, id, name, url, content } = &*self.0;
+        let Summarizing { collection, engine, id, name, url, content, .. } = &*self.0;
         let Some(made) = engine.content(is_cancelled)? else { return Ok(false) };
         if **content.borrow() == made && !collection.is_empty() {
             return Ok(false);
@@ -139,5 +184,23 @@ impl Summarizer {
         collection.compact_if_due(Stamp(now_ms))?;
         content.send_replace(Arc::new(summary.content));
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries_take_a_hundredth_of_the_time_of_indexing() {
+        let (second, mut costs) = (Duration::from_secs(1), Costs::default());
+        for _ in 0..5 {
+            assert!(costs.allow(Duration::ZERO), "the first ones");
+            costs.add(2 * second);
+        }
+        assert!(!costs.allow(199 * second));
+        assert!(costs.allow(200 * second));
+        costs.add(2 * second);
+        assert!(!costs.allow(399 * second));
     }
 }
