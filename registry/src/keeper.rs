@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use broker::error::Error;
 use broker::route::directory::Directory;
+use broker::server::Handle;
 use collection::{Change, Collection};
 use daemon::announce::{Announcement, Goodbye, Reply, State};
 use daemon::describe::Description;
@@ -18,7 +19,7 @@ use exchange::servers::{self, ServerKind};
 use http::StatusCode;
 use net::clock::JumpDetector;
 use net::shutdown::Shutdown;
-use net::{client, clock, identity};
+use net::{clock, identity};
 use tokio::time::sleep;
 use url::Url;
 
@@ -49,6 +50,7 @@ pub struct Keeper(Arc<Keeping>);
 
 #[derive(Debug)]
 struct Keeping {
+    broker: Handle,
     collection: Collection,
     asking: Asking,
     leases: Mutex<Leases>,
@@ -80,11 +82,11 @@ impl Keeper {
     ///
     /// The collection cannot be read.
     pub fn open(
-        collection: Collection,
+        broker: Handle,
         announcements: Announcements,
-        client: client::Settings,
         summaries: Summaries,
     ) -> Result<Self, Error> {
+        let (collection, client) = (broker.collection().clone(), broker.client());
         let known = writing::read(&collection)?;
         let now_ms = clock::now_ms();
         let Announcements { every, ttl, approval, allow_private } = announcements;
@@ -93,6 +95,7 @@ impl Keeper {
         let mut leases = Leases::new(terms, known, now_ms);
         deciding::release_waiting(&collection, &summaries, &mut leases)?;
         Ok(Self(Arc::new(Keeping {
+            broker,
             collection,
             asking: Asking::new(client, allow_private),
             leases: Mutex::new(leases),
@@ -111,6 +114,9 @@ impl Keeper {
     /// Removes servers that are gone, until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
         let mut clock = JumpDetector::start();
+        if let Err(error) = self.hide_revoked().await {
+            tracing::warn!(%error, "servers that are revoked may still be found");
+        }
         loop {
             tokio::select! {
                 () = shutdown.started() => return,
@@ -142,6 +148,8 @@ impl Keeper {
         for (id, lease) in notes {
             tracing::info!(%id, "a server is gone");
             self.leases().replace(&id, lease);
+        }
+        for (id, _) in gone {
             self.forget_summary(&id).await?;
         }
         Ok(())

@@ -49,11 +49,10 @@ impl Server {
         let broker = broker::server::Server::bind(config).await?;
         let handle = broker.handle();
         let open = move || {
-            let (collection, client) = (handle.collection().clone(), handle.client());
             let allow_private = announcements.allow_private;
-            let asking = Client::new(client.clone());
+            let asking = Client::new(handle.client());
             let summaries = Summaries::open(&data, asking, allow_private, handle.id())?;
-            let keeper = Keeper::open(collection, announcements, client, summaries.clone())?;
+            let keeper = Keeper::open(handle, announcements, summaries.clone())?;
             Ok::<_, Error>((keeper, summaries))
         };
         let opened = tokio::task::spawn_blocking(open).await;

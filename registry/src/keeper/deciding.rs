@@ -1,10 +1,14 @@
 //! Decisions of an administrator about servers.
 
+use std::collections::BTreeSet;
+
 use broker::error::Error;
-use collection::Collection;
+use collection::{Collection, Subject};
 use daemon::announce::Announcement;
 use daemon::describe::Description;
 use exchange::servers::ServerKind;
+use exchange::takedown::{Refused, Takedown as _};
+use http::StatusCode;
 use net::clock;
 use url::Url;
 
@@ -36,7 +40,52 @@ pub(super) fn release_waiting(
     Ok(())
 }
 
+/// Returns all objects of a server, at whatever address.
+fn all_of(id: &str) -> Subject {
+    Subject { url: "http*".to_owned(), gatherer: id.to_owned() }
+}
+
 impl Keeper {
+    /// Hides the servers that are revoked, also those that other registries have: a stop may have come before that.
+    ///
+    /// # Errors
+    ///
+    /// The collection cannot be written.
+    pub(super) async fn hide_revoked(&self) -> Result<(), Error> {
+        let _turn = self.0.turn.lock().await;
+        let hidden: BTreeSet<Subject> = self
+            .0
+            .broker
+            .suppressions()
+            .into_iter()
+            .filter(|it| it.active)
+            .map(|it| it.notice.subject)
+            .collect();
+        let revoked: Vec<String> = {
+            let leases = self.leases();
+            let revoked = leases.all().filter(|it| it.1.decision == Decision::Revoked);
+            revoked.map(|it| it.0.clone()).filter(|it| !hidden.contains(&all_of(it))).collect()
+        };
+        for id in revoked {
+            self.hide(&id).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is known of a server out of the collection, whoever has it, and refuses it from now on.
+    async fn hide(&self, id: &str) -> Result<(), Error> {
+        let reason = "an administrator of the registry has revoked this server".to_owned();
+        self.0.broker.suppress(all_of(id), reason).await.map(drop).map_err(failed)
+    }
+
+    /// Takes back [`hide`](Self::hide).
+    async fn show(&self, id: &str) -> Result<(), Error> {
+        match self.0.broker.lift(all_of(id)).await {
+            Err(refused) if refused.status != StatusCode::NOT_FOUND => Err(failed(refused)),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
     /// Approves a server, and returns the key and the address that are approved; `None`: it is not known.
     ///
     /// Without a key it is the one that is known. Everybody can be refused under any id, so the key of a refusal counts
@@ -65,6 +114,9 @@ impl Keeper {
             if key != lease.pin.key {
                 lease.pin = Pin { key: key.clone(), sequence: 0 };
             }
+            if lease.decision == Decision::Revoked {
+                self.show(id).await?;
+            }
             lease.decision = Decision::Approved;
             self.write(Vec::new(), vec![(id.to_owned(), Some(lease.clone()))]).await?;
             self.leases().put(id, lease);
@@ -79,7 +131,8 @@ impl Keeper {
         Ok(Some(Approved { key, url: asked.base_url.into() }))
     }
 
-    /// Revokes a server: it is listed no more, and its announcements are refused. Returns whether it is known.
+    /// Revokes a server: it is listed and found no more, also by way of other registries, and its announcements are
+    /// refused. Returns whether it is known.
     ///
     /// # Errors
     ///
@@ -92,6 +145,11 @@ impl Keeper {
         self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
         self.leases().put(id, lease);
         self.forget_summary(id).await?;
+        self.hide(id).await?;
         Ok(true)
     }
+}
+
+fn failed(refused: Refused) -> Error {
+    Error::Worker { what: refused.message }
 }
