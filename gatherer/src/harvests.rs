@@ -32,6 +32,12 @@ use crate::spec;
 /// Maximum number of repositories that are harvested at the same time.
 const HARVESTS_MAX: usize = 4;
 
+/// Maximum number of sites that are crawled at the same time. A crawl may only wait, for up to a day if its host asks
+/// for that (`Retry-After`), so that few would keep all others waiting. Each has `workers` + 2 threads, at most
+/// `workers` processes that read foreign bytes, and up to 56 MiB of what waits to be summarized and committed, beside
+/// its URLs and the answers under way.
+const CRAWLS_MAX: usize = 16;
+
 /// Wait after the first failed harvest; doubled after each further failure in a row.
 const RETRY: Duration = Duration::from_secs(60);
 
@@ -59,6 +65,13 @@ struct Schedule {
     is_full: bool,
     /// Numbers of waiters: for the next harvest, and for the one under way.
     waiters: (u64, u64),
+}
+
+impl Schedule {
+    /// Returns whether the root is a repository; what is forgotten counts among the crawls.
+    fn is_repository(&self) -> bool {
+        matches!(self.plan, Some(RemotePlan::Repository(_)))
+    }
 }
 
 struct Harvests {
@@ -120,9 +133,18 @@ impl Harvests {
 
     /// Returns the time at which the next harvest that can begin is due.
     fn next_wake(&self) -> Instant {
+        let (harvests, crawls) = self.room();
+        let has_room = |it: &&Schedule| 0 < if it.is_repository() { harvests } else { crawls };
         let waiting = self.schedules.values().filter(|it| it.under_way.is_none());
-        let due = waiting.map(|it| it.due).min().filter(|_| self.tasks.len() < HARVESTS_MAX);
+        let due = waiting.filter(has_room).map(|it| it.due).min();
         due.unwrap_or_else(|| clock::monotonic() + FAR_FUTURE)
+    }
+
+    /// Returns how many more harvests, and crawls, may begin now.
+    fn room(&self) -> (usize, usize) {
+        let under_way = self.schedules.values().filter(|it| it.under_way.is_some());
+        let (harvests, crawls): (Vec<_>, Vec<_>) = under_way.partition(|it| it.is_repository());
+        (HARVESTS_MAX.saturating_sub(harvests.len()), CRAWLS_MAX.saturating_sub(crawls.len()))
     }
 
     /// Updates the schedules: of the repositories in the settings, and of others that were
@@ -184,7 +206,7 @@ impl Harvests {
     }
 
     fn start_due(&mut self) {
-        let now = clock::monotonic();
+        let (now, (mut harvests, mut crawls)) = (clock::monotonic(), self.room());
         let mut waiting: Vec<(&String, &mut Schedule)> = self
             .schedules
             .iter_mut()
@@ -192,9 +214,11 @@ impl Harvests {
             .collect();
         waiting.sort_by_key(|(_, it)| it.due);
         for (url, schedule) in waiting {
-            if HARVESTS_MAX <= self.tasks.len() {
-                break;
+            let room = if schedule.is_repository() { &mut harvests } else { &mut crawls };
+            if *room == 0 {
+                continue;
             }
+            *room -= 1;
             let (site, stop) = (self.shared.site.clone(), self.shutdown.child());
             schedule.under_way = Some(stop.clone());
             schedule.waiters.1 = std::mem::take(&mut schedule.waiters.0);
@@ -208,7 +232,8 @@ impl Harvests {
                     self.tasks.spawn(harvest::harvest(site, job, stop))
                 }
                 Some(RemotePlan::Web(plan)) => {
-                    let client = self.client.clone();
+                    let extra_roots = self.shared.control.client_settings().extra_roots;
+                    let client = (self.client.clone(), extra_roots);
                     let how = (confirmed, is_full);
                     let crawl = move || crawling::crawl(&site, &plan, client, how, &stop);
                     self.tasks.spawn_blocking(crawl)

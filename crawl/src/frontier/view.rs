@@ -44,6 +44,12 @@ impl Frontier {
         wait.map_or(State::In, |(why, until_ms)| State::Waiting { until_ms, why })
     }
 
+    /// Returns the URL that is asked for in place of this one, of which it is another spelling; `None` if there is
+    /// none.
+    pub fn spelled(&self, url: &Url) -> Option<Url> {
+        self.store.find(&key(url)).and_then(|id| Url::parse(self.store.url(id)).ok())
+    }
+
     /// Returns the numbers of URLs by state.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -100,5 +106,25 @@ impl Frontier {
     /// Returns the number of bytes that are allocated for URLs, hosts and prefixes.
     pub fn bytes(&self) -> usize {
         self.store.bytes() + self.hosts.bytes() + self.traps.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Candidate, Settings};
+    use super::*;
+
+    #[test]
+    fn a_url_is_asked_for_as_it_was_found_first() {
+        let [found, other, another] =
+            ["%61#x", "a", "b"].map(|it| Url::parse(&format!("http://h.example/{it}")).unwrap());
+        let mut frontier = Frontier::new(Settings::default(), Box::new(|_| None));
+        frontier.push(Candidate { url: &found, depth: 0, known: false });
+        let asked = Url::parse("http://h.example/%61").unwrap();
+        assert_eq!(
+            [&found, &other].map(|it| frontier.spelled(it)),
+            [Some(asked.clone()), Some(asked)]
+        );
+        assert_eq!(frontier.spelled(&another), None);
     }
 }

@@ -13,7 +13,8 @@ use crate::rounds;
 use crate::site::Site;
 use crate::site::plan::WebPlan;
 
-/// Asks for the pages of a site: for all (`is_full`), or for those that are due. Blocks.
+/// Asks for the pages of a site: for all (`is_full`), or for those that are due. The client comes with the
+/// authorities that it trusts. Blocks.
 ///
 /// # Errors
 ///
@@ -21,13 +22,13 @@ use crate::site::plan::WebPlan;
 pub(super) fn crawl(
     site: &Site,
     plan: &WebPlan,
-    client: Client,
+    client: (Client, Vec<Vec<u8>>),
     (confirmed, is_full): (bool, bool),
     stop: &Shutdown,
 ) -> Result<HarvestEnd, collection::Error> {
     let root_state = site.root_state(&plan.root.url)?;
     let spool = Arc::new(Spool::new(site.spool_folder(plan.web.url())));
-    let web = WebAccess::new(plan, (client, spool.clone()), is_full);
+    let web = WebAccess::new(plan, client, spool.clone(), is_full);
     let order = Order { scopes: Vec::new(), whole: true, confirmed, session: None };
     let has_begun = web.has_begun.clone();
     let access = (&plan.root, Access::Web(web));

@@ -22,6 +22,7 @@ mod others;
 mod outcome;
 mod pass;
 mod realms;
+mod redirected;
 mod resuming;
 mod robots;
 mod sameness;
@@ -58,6 +59,8 @@ use crate::validator::Validator;
 pub(crate) struct WebAccess<'a> {
     pub(crate) plan: &'a WebPlan,
     client: Client,
+    /// Certificates (DER) of the authorities that the settings trust, for what the client does not do.
+    extra_roots: Vec<Vec<u8>>,
     pub(super) spool: Arc<Spool>,
     /// The runtime that requests run on.
     runtime: Handle,
@@ -118,17 +121,18 @@ enum What {
 }
 
 impl<'a> WebAccess<'a> {
-    /// Returns the way to the pages of a site, whose requests run on the present runtime, and end in the spool.
-    /// `is_full` says whether all that is known is asked for.
+    /// Returns the way to the pages of a site, whose requests run on the present runtime, and end in the spool. The
+    /// client comes with the authorities that it trusts. `is_full` says whether all that is known is asked for.
     pub(crate) fn new(
         plan: &'a WebPlan,
-        (client, spool): (Client, Arc<Spool>),
+        (client, extra_roots): (Client, Vec<Vec<u8>>),
+        spool: Arc<Spool>,
         is_full: bool,
     ) -> Self {
         let (lead, led) = unbounded_channel();
         let (led, has_begun) = (Mutex::new(Some(led)), Arc::default());
         let (runtime, sameness) = (Handle::current(), Mutex::default());
-        Self { plan, client, spool, runtime, lead, led, sameness, is_full, has_begun }
+        Self { plan, client, extra_roots, spool, runtime, lead, led, sameness, is_full, has_begun }
     }
 
     /// Returns whether a page may turn to what it has become.

@@ -302,6 +302,30 @@ async fn a_site_that_cannot_be_had_is_a_problem_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sites_that_do_not_answer_keep_no_other_waiting() {
+    let mut sites = Vec::new();
+    for _ in 0..5 {
+        sites.push(Site::start(&[("/", "<title>Start</title>")]).await);
+    }
+    let (tree, fifth) = (Tree::new(), sites.pop().unwrap());
+    let mut settings = config(&tree, &fifth);
+    let last = settings.roots.pop().unwrap();
+    for site in &sites {
+        site.stall(Some("/"));
+        settings.roots.extend(config(&tree, site).roots);
+    }
+    let bench = Bench::start_with(tree, settings.clone()).await;
+    for site in &sites {
+        site.stalled().await;
+    }
+    settings.roots.push(last);
+    bench.handle.reload(settings).unwrap();
+    bench.until_url(&fifth.at("/"), |it| it.is_some()).await;
+    assert_eq!(bench.handle.status().objects, 1);
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_lead_to_pages_to_which_nothing_else_does() {
     let site = Site::start(&[
         ("/docs/", "start"),

@@ -28,6 +28,7 @@ mod manners;
 mod protocols;
 mod proxied;
 mod recrawling;
+mod redirected;
 mod served;
 mod twins;
 mod walls;

@@ -31,15 +31,37 @@ async fn gather_with(
     path: &str,
     change: impl FnOnce(&mut Web),
 ) -> (Bench, String) {
-    let url = format!("{scheme}://{address}/{path}");
-    let (grace, delay) = (Duration::ZERO, Duration::ZERO);
-    let mut web = Web { delay, grace, ..Web::new(start(&url, None).unwrap()) };
-    change(&mut web);
-    let tree = Tree::new();
-    let config = Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..tree.config() };
+    let (tree, url) = (Tree::new(), format!("{scheme}://{address}/{path}"));
+    let config = config(&tree, &url, change);
     let bench = Bench::start_with(tree, config).await;
     bench.progress(|it| it.harvests_due == 0).await;
     (bench, url)
+}
+
+fn config(tree: &Tree, url: &str, change: impl FnOnce(&mut Web)) -> Config {
+    let (grace, delay) = (Duration::ZERO, Duration::ZERO);
+    let mut web = Web { delay, grace, ..Web::new(start(url, None).unwrap()) };
+    change(&mut web);
+    Config { watch: Watch::Off, roots: vec![Root::Web(web)], ..tree.config() }
+}
+
+/// Checks that a root over TLS is gathered if the settings trust the authority of its server.
+async fn check_secure(url: &str, authority: &str, expected: u64) {
+    for is_trusted in [false, true] {
+        let tree = Tree::new();
+        let mut config = config(&tree, url, |it| it.start_tls = true);
+        if is_trusted {
+            let file = tree.folder.path().join("authority.pem");
+            fs::write(&file, authority).unwrap();
+            config.daemon.trust = vec![file];
+        }
+        let bench = Bench::start_with(tree, config).await;
+        bench.progress(|it| it.harvests_due == 0).await;
+        let objects = bench.handle.status().objects;
+        let problems = bench.handle.problems();
+        assert_eq!(objects, if is_trusted { expected } else { 0 }, "{problems:#?}");
+        bench.stop().await;
+    }
 }
 
 /// Returns the number of bytes of all objects that were fetched so far.
@@ -137,6 +159,16 @@ async fn a_folder_of_ftp_may_be_named_without_its_slash() {
     assert_eq!(bench.handle.status().objects, 2, "{:#?}", bench.handle.problems());
     assert_eq!(title(&bench, &format!("{url}/b%20d.html")).await, "Pears");
     bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_over_tls_are_gathered_if_their_authority_is_trusted() {
+    let server = Pyftpdlib::start(true, &files());
+    let url = format!("ftp://{}/", server.running.address);
+    check_secure(&url, &server.authority, 4).await;
+    let server = Inn::start();
+    server.give("<1@x.invalid>", "test.a", "Apples", "One.\r\n").await;
+    check_secure(&format!("news://{}/test.a", server.address()), &server.authority, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

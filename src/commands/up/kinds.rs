@@ -63,7 +63,7 @@ pub(super) async fn kinds(
 }
 
 /// Asks the host what is at an address, if its robots.txt allows the question; `None` if there is no
-/// answer that tells.
+/// answer that tells, such as that of a bot wall.
 async fn ask(url: &Url) -> Option<Kind> {
     if url.query().is_some() || Protocol::of(url) != Some(Protocol::Web) {
         return Some(Kind::Web);
@@ -73,16 +73,14 @@ async fn ask(url: &Url) -> Option<Kind> {
     identify.set_query(Some("verb=Identify"));
     let robots = url.join("/robots.txt").ok()?;
     let (status, body) = front(&client, robots).await?;
-    let is_wall = walls::recognize(status, &http::HeaderMap::new(), &body).is_some();
     match status {
-        200..=299 if !is_wall => {
+        200..=299 => {
             let rules = Rules::parse(&body, PRODUCT);
             if rules.rule(&identify).is_some_and(|it| !it.allow) {
                 return Some(Kind::Web);
             }
         }
         429 | 500.. => return None,
-        _ if is_wall => return None,
         _ => {}
     }
     let (status, body) = front(&client, identify).await?;
@@ -96,8 +94,8 @@ async fn ask(url: &Url) -> Option<Kind> {
     }
 }
 
-/// Returns the status and the front of the body of an answer. Redirects are followed at the same host
-/// alone.
+/// Returns the status and the front of the body of an answer; `None` if there is none, or a bot wall gave it.
+/// Redirects are followed at the same host alone.
 async fn front(client: &Client, url: Url) -> Option<(u16, Vec<u8>)> {
     let mut url = url;
     let mut left = REDIRECTS_MAX;
@@ -117,7 +115,8 @@ async fn front(client: &Client, url: Url) -> Option<(u16, Vec<u8>)> {
             break;
         }
     }
-    Some((response.status.as_u16(), body))
+    let status = response.status.as_u16();
+    walls::recognize(status, &response.headers, &body).is_none().then_some((status, body))
 }
 
 /// Returns the root at an address; of a web site, says by which limits it is gathered.
@@ -170,19 +169,17 @@ mod tests {
             reader.read_line(&mut line).unwrap();
             while reader.read_line(&mut String::new()).unwrap() > 2 {}
             let path = line.split(' ').nth(1).unwrap();
-            let (status, body) = match path.split('?').next().unwrap() {
-                "/robots.txt" => (200, "User-agent: *\nDisallow: /shy?verb="),
-                "/oai" => (200, "<?xml version='1.0'?><OAI-PMH xmlns='x'>"),
-                "/shy" => (200, "<OAI-PMH>"),
-                "/page" => (200, "<html>"),
-                _ => (404, ""),
+            let (status, field, body) = match path.split('?').next().unwrap() {
+                "/robots.txt" => (200, "", "User-agent: *\nDisallow: /shy?verb="),
+                "/oai" => (200, "", "<?xml version='1.0'?><OAI-PMH xmlns='x'>"),
+                "/shy" => (200, "", "<OAI-PMH>"),
+                "/page" => (200, "", "<html>"),
+                "/challenged" => (200, "", "<script id=\"anubis_challenge\">"),
+                "/refused" => (403, "cf-mitigated: challenge\r\n", ""),
+                _ => (404, "", ""),
             };
-            let length = body.len();
-            write!(
-                stream,
-                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            )
-            .unwrap();
+            let fields = format!("Content-Length: {}\r\nConnection: close\r\n{field}", body.len());
+            write!(stream, "HTTP/1.1 {status} X\r\n{fields}\r\n{body}").unwrap();
         }
     }
 
@@ -190,26 +187,28 @@ mod tests {
     async fn the_host_says_what_it_is_and_that_is_remembered() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-        // Four are asked for robots.txt, three of them for Identify.
-        let serving = thread::spawn(move || serve(listener, 7));
+        // Six are asked for robots.txt, five of them for Identify.
+        let serving = thread::spawn(move || serve(listener, 11));
         let data = tempfile::tempdir().unwrap();
-        let urls: Vec<Url> = ["oai", "shy", "page", "none", "oai?x=1"]
+        let urls: Vec<Url> = ["oai", "shy", "page", "none", "oai?x=1", "challenged", "refused"]
             .iter()
             .map(|it| base.join(it).unwrap())
             .collect();
         let found = kinds(&urls, None, data.path()).await.unwrap();
         let found: Vec<Kind> = found.into_iter().map(|it| it.1).collect();
         let (oai, web) = (Kind::Oai, Kind::Web);
-        assert_eq!(found, [oai, web, web, web, web]);
+        assert_eq!(found, [oai, web, web, web, web, web, web]);
         serving.join().unwrap();
         let named = kinds(&urls[1..2], Some(oai), data.path()).await.unwrap();
         assert_eq!(named[0].1, oai);
         let remembered = kinds(&urls[..2], None, data.path()).await.unwrap();
         assert_eq!((remembered[0].1, remembered[1].1), (oai, oai));
-        // A host that does not answer is asked again.
+        // A host that does not answer, or whose wall does, is asked again.
         let late = base.join("late").unwrap();
         assert_eq!(kinds(&[late], None, data.path()).await.unwrap()[0].1, web);
         let stored = fs::read_to_string(data.path().join(FILE)).unwrap();
-        assert!(!stored.contains("late") && stored.contains("oai"), "{stored}");
+        let is_asked_again =
+            ["late", "challenged", "refused"].iter().all(|it| !stored.contains(it));
+        assert!(is_asked_again && stored.contains("oai"), "{stored}");
     }
 }

@@ -131,6 +131,7 @@ impl Run<'_> {
             }
             if !self.is_stopped() {
                 crawl.settle_refused(&candidates)?;
+                crawl.settle_redirected(&candidates);
             }
             if result.alike.is_none() && !self.is_stopped() && crawl.settle_twins(&candidates)? {
                 web.runtime.block_on(crawl.go_on(&candidates));
@@ -365,7 +366,10 @@ impl Crawl<'_> {
         self.push_listed(listed, depth.saturating_add(1));
         let (at_ms, kept) = (answer.at_ms, answer.kept.clone());
         let got = Got { content, url, depth, at_ms, what, directives, to: moved, links, kept };
-        self.settle(got, old.as_deref(), candidates);
+        match old.as_deref().filter(|it| got.to.is_some() && !it.records.is_empty()) {
+            Some(old) => self.put_off(got, old, answer.status),
+            None => self.settle(got, old.as_deref(), candidates),
+        }
     }
 
     /// Handles the answer to a made-up name, or a list: neither is a page.

@@ -112,7 +112,8 @@ pub(super) struct Others {
 }
 
 impl Others {
-    pub(super) fn new(web: Arc<Web>, bytes_max: usize) -> Self {
+    /// Returns the clients of a root. `extra_roots` are the authorities that the settings trust (DER).
+    pub(super) fn new(web: Arc<Web>, bytes_max: usize, extra_roots: &[Vec<u8>]) -> Self {
         let mut bounds = Bounds { bytes_max, ..Bounds::default() };
         bounds.timeouts.total = Some(web.answer_time_max);
         let own = Bounds { allow_private: web.allow_private, ..bounds };
@@ -121,13 +122,16 @@ impl Others {
             login: web.login.as_deref().cloned(),
             allow_unencrypted_password: web.allow_unencrypted_password,
             bounds: own,
+            extra_roots: extra_roots.to_vec(),
             ..Default::default()
         };
+        let public =
+            client::Settings { bounds, extra_roots: extra_roots.to_vec(), ..Default::default() };
         Self {
             own: client::Client::new(settings),
-            public: client::Client::new(client::Settings { bounds, ..Default::default() }),
+            public: client::Client::new(public),
             bounds: own,
-            news: news::News::new(&web, own),
+            news: news::News::new(&web, own, extra_roots),
             signs: Arc::default(),
             web,
         }

@@ -57,7 +57,9 @@ impl Crawl<'_> {
         let pushed = self.push(to, depth, false);
         let is_out = matches!(pushed, Pushed::Out(_));
         let spec = &self.web.plan.web;
-        let fault = if self.moved.note(url, to) {
+        // As it is asked for, so that the redirects of a pass are one chain.
+        let asked = lock(&self.frontier).spelled(to);
+        let fault = if self.moved.note(url, asked.as_ref().unwrap_or(to)) {
             Some(format!("it leads to {to}, and from there back to itself"))
         } else if is_out && *url == spec.url {
             self.elsewhere = Some(to.clone());

@@ -51,7 +51,8 @@ impl<'r> Crawl<'r> {
         let bytes_max = run.plan.summarizing.read_bytes_max;
         let shared = Arc::new(spec.clone());
         let fetcher = Fetcher::new(web.client.clone(), shared.clone(), bytes_max);
-        let others = Others::new(shared, usize::try_from(bytes_max).unwrap_or(usize::MAX));
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let others = Others::new(shared, bytes_max, &web.extra_roots);
         let (requests, gone) = (JoinSet::new(), HashSet::new());
         let mut crawl = Self {
             run,

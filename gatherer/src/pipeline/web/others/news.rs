@@ -20,12 +20,13 @@ pub(super) struct News {
 }
 
 impl News {
-    pub(super) fn new(web: &Web, bounds: Bounds) -> Self {
+    pub(super) fn new(web: &Web, bounds: Bounds, extra_roots: &[Vec<u8>]) -> Self {
         let settings = Settings {
             start_tls: web.start_tls,
             login: web.login.as_deref().cloned(),
             allow_unencrypted_password: web.allow_unencrypted_password,
             bounds,
+            extra_roots: extra_roots.to_vec(),
             ..Settings::new(web.url.clone())
         };
         Self { server: web.url.clone(), settings, reader: Arc::default() }
