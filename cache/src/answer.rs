@@ -71,11 +71,11 @@ impl Answers {
     pub(crate) fn flowing(
         &self,
         asked: &Asked,
-        head: &Head,
+        head: Head,
         (reader, length): (Reader, Option<u64>),
         source: Source,
     ) -> Response<Body> {
-        self.of(asked, head.clone(), (Cuttable::Flowing(reader), length), source)
+        self.of(asked, head, (Cuttable::Flowing(reader), length), source)
     }
 
     fn of(

@@ -59,6 +59,9 @@ pub const PORTS: [RangeInclusive<u16>; 6] =
 /// Ports to which tunnels may go, unless the settings list others.
 pub const CONNECT_PORTS: [RangeInclusive<u16>; 1] = [443..=443];
 
+/// Digits of the cache's id in its name in `Via`.
+const PSEUDONYM_DIGITS: usize = 8;
+
 /// Lifetime of answers that an object of another scheme than HTTP's is not there, in seconds: that of
 /// the original.
 const NEGATIVE_SECONDS: u32 = 300;
@@ -68,7 +71,7 @@ const NEGATIVE_SECONDS: u32 = 300;
 pub struct Config {
     /// Common settings of daemons.
     pub daemon: daemon::Settings,
-    /// The name in `Via` and `Cache-Status`.
+    /// The name, by which the cache itself can be asked.
     pub name: String,
     /// Memory for objects, in bytes.
     pub memory_bytes: u64,
@@ -182,6 +185,15 @@ impl Config {
         };
         document.finish()?;
         Ok(config)
+    }
+
+    /// Returns the name in `Via` and `Cache-Status`. That of the machine has the beginning of the cache's id
+    /// added: another cache on the machine may have it, too, and the one would take its requests for its own.
+    pub(crate) fn pseudonym(&self, id: &str) -> String {
+        if self.name != default_name() {
+            return self.name.clone();
+        }
+        format!("{}-{}", self.name, id.get(..PSEUDONYM_DIGITS).unwrap_or(id))
     }
 
     /// Makes relative paths relative to `folder`, the one of the settings file.
@@ -390,6 +402,7 @@ mod tests {
         let config = Config::parse("", Path::new("/d")).unwrap();
         assert_eq!((config.daemon.listen, config.memory_bytes), (LISTEN, MEMORY_BYTES));
         assert!(is_name(&config.name) && !config.allow_private);
+        assert_eq!(config.pseudonym("0123456789abcdef"), format!("{}-01234567", config.name));
         let text = r#"
             name = "cache.example.org"
             news_server = "nntp://news.example.org"
@@ -418,6 +431,7 @@ mod tests {
             url = "http://127.0.0.1:8080"
         "#;
         let config = Config::parse(text, Path::new("/d")).unwrap();
+        assert_eq!(config.pseudonym("0123456789abcdef"), "cache.example.org");
         assert_eq!(
             (config.ports, config.connect_ports),
             (vec![80..=80, 8_000..=8_099], vec![443..=443])

@@ -12,6 +12,7 @@
 
 mod asking;
 pub(crate) mod coming;
+mod flight;
 pub(crate) mod giver;
 pub(crate) mod mirrored;
 pub(crate) mod schemes;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use net::client::Client;
 use net::clock;
 use net::guard::Policy;
@@ -33,6 +34,7 @@ use tokio_util::task::TaskTracker;
 
 use asking::Came;
 use coming::Coming;
+use flight::{Direct, Flight, Outcome, Place};
 use giver::Giver;
 use mirrored::Mirrors;
 use schemes::Schemes;
@@ -43,8 +45,7 @@ use crate::memory::Object;
 use crate::neighbors::Neighbors;
 use crate::objects::Objects;
 use crate::origin::{dated, is_of_object};
-use crate::policy::choice::{Choice, choose};
-use crate::policy::storing::{Head, NotStored, keep};
+use crate::policy::storing::{Head, NotStored, keep, own};
 use crate::policy::{invalidation, range};
 use crate::request::Asked;
 use crate::transfer::{End, Reader, Transfer};
@@ -70,6 +71,8 @@ pub(crate) enum Answer {
     /// It flows to all who want it.
     Flowing {
         head: Arc<Head>,
+        /// Headers beside those that all get, for the client that began it.
+        own: HeaderMap,
         reader: Reader,
         transfer: Arc<Transfer>,
         /// Whether somebody else's request brought it.
@@ -77,49 +80,11 @@ pub(crate) enum Answer {
         giver: Option<Giver>,
     },
     /// What was stored is still good, as this one says.
-    Validated { object: Arc<Object>, is_joined: bool, giver: Option<Giver> },
+    Validated { object: Arc<Object>, own: HeaderMap, is_joined: bool, giver: Option<Giver> },
     /// The origin fails, and what was stored is used instead.
     Instead { object: Arc<Object> },
     /// It is for this client alone.
     Alone { response: Box<Coming>, why: NotStored },
-}
-
-/// What comes of a flight for all who wait for it.
-#[derive(Clone, Debug)]
-enum Outcome {
-    Flowing(Arc<Head>, Option<Giver>),
-    Validated(Arc<Object>, Option<Giver>),
-    Instead(Arc<Object>),
-    Alone(NotStored),
-    Failed(Arc<net::Error>),
-    /// The cache stops, or the flight was given up.
-    Ended,
-}
-
-/// A place in a flight: with the reader of its body, and what brings an answer for one alone.
-type Place = (Arc<Flight>, Reader, Option<oneshot::Receiver<Box<Coming>>>);
-
-#[derive(Debug)]
-struct Flight {
-    transfer: Arc<Transfer>,
-    outcome: watch::Sender<Option<Outcome>>,
-    began: Instant,
-}
-
-impl Flight {
-    /// Returns whether its answer may be one to a request that comes now. Until its head is there, it
-    /// may.
-    fn answers(&self, asked: &Asked) -> bool {
-        match &*self.outcome.borrow() {
-            Some(Outcome::Flowing(head, _)) => {
-                matches!(
-                    choose(asked.ask(), &[Arc::as_ref(head)], clock::now_ms()),
-                    Choice::Use { .. }
-                )
-            }
-            _ => true,
-        }
-    }
 }
 
 /// A fetch without an answer.
@@ -256,7 +221,7 @@ impl Fetcher {
         let is_apart = self.0.apart.get(url).is_some_and(|it| clock::monotonic() < it + APART);
         let (flight, reader, direct) = if is_apart || !asked.may_join() {
             self.fly_apart(asked, stored.clone())
-        } else if headers.contains_key(header::RANGE) {
+        } else if range::is_passed_on(headers) {
             self.join_near(asked).unwrap_or_else(|| self.fly_apart(asked, stored.clone()))
         } else {
             self.join(asked, stored.clone())
@@ -284,10 +249,9 @@ impl Fetcher {
         if direct.is_none() {
             return;
         }
-        // It is read by nobody; the reader keeps it from being given up.
+        // It is read by nobody; the reader keeps it from being given up, as long as it can be stored.
         self.spawn(async move {
-            // An error means that it has ended.
-            let _ = flight.outcome.subscribe().wait_for(Option::is_some).await;
+            flight.transfer.settled().await;
             drop((reader, direct));
         });
     }
@@ -330,6 +294,10 @@ impl Fetcher {
                 () = this.fly(&asked, stored, &flown, direct) => {}
             }
             this.remove(url, &flown);
+            if flown.transfer.is_too_long() {
+                // It is not stored; what it would replace is old.
+                this.0.objects.remove(url, Some(&asked.headers));
+            }
             flown.transfer.end_if_open();
             flown.outcome.send_if_modified(|it| {
                 let is_open = it.is_none();
@@ -362,33 +330,36 @@ impl Fetcher {
         }
     }
 
-    /// Waits for the outcome of a flight; `direct` brings an answer that is for this client alone.
+    /// Waits for the outcome of a flight; `direct` brings what is for this client alone.
     async fn follow(
         &self,
         url: &str,
         flight: &Arc<Flight>,
         reader: Reader,
-        direct: Option<oneshot::Receiver<Box<Coming>>>,
+        direct: Option<oneshot::Receiver<Direct>>,
     ) -> Result<Answer, Failure> {
         let is_joined = direct.is_none();
         let mut outcome = flight.outcome.subscribe();
         let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        // It comes before the outcome, or never.
+        let (alone, own) = match direct.and_then(|mut it| it.try_recv().ok()) {
+            Some(Direct::Answer(response)) => (Some(response), HeaderMap::new()),
+            Some(Direct::Headers(own)) => (None, own),
+            None => (None, HeaderMap::new()),
+        };
         match outcome.unwrap_or(Outcome::Ended) {
             Outcome::Flowing(head, giver) => {
                 let transfer = Arc::clone(&flight.transfer);
-                Ok(Answer::Flowing { head, reader, transfer, is_joined, giver })
+                Ok(Answer::Flowing { head, own, reader, transfer, is_joined, giver })
             }
-            Outcome::Validated(object, giver) => Ok(Answer::Validated { object, is_joined, giver }),
+            Outcome::Validated(object, giver) => {
+                Ok(Answer::Validated { object, own, is_joined, giver })
+            }
             Outcome::Instead(object) => Ok(Answer::Instead { object }),
             Outcome::Alone(why) => {
                 self.0.apart.insert(url.to_owned(), clock::monotonic());
-                match direct {
-                    Some(direct) => match direct.await {
-                        Ok(response) => Ok(Answer::Alone { response, why }),
-                        Err(_closed) => Err(Failure::Stopping),
-                    },
-                    None => Err(Failure::Stopping),
-                }
+                let response = alone.ok_or(Failure::Stopping)?;
+                Ok(Answer::Alone { response, why })
             }
             Outcome::Failed(error) => Err(Failure::Origin(error)),
             Outcome::Ended => Err(Failure::Stopping),
@@ -401,7 +372,7 @@ impl Fetcher {
         asked: &Asked,
         stored: Option<Arc<Object>>,
         flight: &Arc<Flight>,
-        direct: oneshot::Sender<Box<Coming>>,
+        direct: oneshot::Sender<Direct>,
     ) {
         let (url, began) = (asked.object.url.as_str(), clock::monotonic());
         let came = self.ask(asked, stored.as_ref(), began).await;
@@ -411,9 +382,11 @@ impl Fetcher {
         };
         let (mut response, times) = match came {
             Ok(Came::Answer(response, times) | Came::Rest(response, times)) => (response, times),
-            Ok(Came::Stored(outcome)) => {
+            Ok(Came::Stored(outcome, own)) => {
                 // Whoever comes now finds it in memory.
                 self.remove(url, flight);
+                // Who began the flight may have left.
+                let _ = direct.send(Direct::Headers(own));
                 flight.outcome.send_replace(Some(outcome));
                 return;
             }
@@ -428,28 +401,14 @@ impl Fetcher {
         let kept = keep(asked.ask(), response.status, &response.headers, times, &asked.rules);
         let head = match kept {
             Ok(head) => Arc::new(head),
-            Err(why) => {
-                self.0.not_stored.insert(url.to_owned(), (response.status, why));
-                // What it replaces is not used any more; an answer that is about the client alone
-                // replaces nothing.
-                let is_about_object =
-                    is_of_object(response.status) && why != NotStored::RequestNoStore;
-                if is_about_object && !asked.headers.contains_key(header::AUTHORIZATION) {
-                    self.0.objects.remove(url, Some(&asked.headers));
-                }
-                self.remove(url, flight);
-                // Who began the flight may have left.
-                let _ = direct.send(response);
-                flight.outcome.send_replace(Some(Outcome::Alone(why)));
-                return;
-            }
+            Err(why) => return self.give_alone(asked, (response, why), flight, direct),
         };
-        let length = response.headers.get(header::CONTENT_LENGTH);
-        let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
-        flight.transfer.promise(length);
+        flight.transfer.promise(response.length());
         let giver = response.giver.clone();
+        let _ = direct.send(Direct::Headers(own(&response.headers, &head.terms.control)));
         flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head), giver)));
-        let end = flight.transfer.fill(start, &mut response).await;
+        let bytes_max = self.0.objects.body_bytes_max();
+        let end = flight.transfer.fill(start, &mut response, bytes_max).await;
         let transfer = &flight.transfer;
         let is_all = transfer.promised().is_none_or(|it| it == transfer.arrived());
         if end == End::Whole && is_all {
@@ -459,6 +418,27 @@ impl Fetcher {
             let object = Arc::new(Object::new(&head, body));
             self.0.objects.put(url, (&object, &head), || !self.has_changed(url, began));
         }
+    }
+
+    /// Gives the client that began a flight its answer, which is not stored for this reason.
+    fn give_alone(
+        &self,
+        asked: &Asked,
+        (response, why): (Box<Coming>, NotStored),
+        flight: &Arc<Flight>,
+        direct: oneshot::Sender<Direct>,
+    ) {
+        let url = asked.object.url.as_str();
+        self.0.not_stored.insert(url.to_owned(), (response.status, why));
+        // What it replaces is not used any more; an answer that is about the client alone replaces nothing.
+        let is_about_object = is_of_object(response.status) && why != NotStored::RequestNoStore;
+        if is_about_object && !asked.headers.contains_key(header::AUTHORIZATION) {
+            self.0.objects.remove(url, Some(&asked.headers));
+        }
+        self.remove(url, flight);
+        // Who began the flight may have left.
+        let _ = direct.send(Direct::Answer(response));
+        flight.outcome.send_replace(Some(Outcome::Alone(why)));
     }
 
     /// Forgets what the answer to a request that changes something makes unusable.

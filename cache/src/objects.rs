@@ -11,6 +11,7 @@ use crate::parts::{as_object, is_complete, merged};
 use crate::policy::freshness::Rules;
 use crate::policy::storing::Head;
 use crate::store::Store;
+use crate::transfer::MEMORY_BYTES_MAX;
 
 /// Stored objects, by URL. Clones share them.
 #[derive(Clone, Debug)]
@@ -120,15 +121,6 @@ impl Objects {
 
     fn put_now(&self, url: &str, object: &Arc<Object>, head: &Head) {
         let is_long = matches!(object.body, Content::Transfer(_));
-        let room = self.disk.as_ref().map_or(0, Store::body_bytes_max);
-        if is_long && room < object.body.len() {
-            // It is not stored; what it would replace is old.
-            if let Some(disk) = &self.disk {
-                disk.remove(url);
-            }
-            self.memory.remove(url, None);
-            return;
-        }
         // A long one is there until it is on disk.
         self.memory.put_if(url, object, || true);
         let Some(disk) = &self.disk else { return };
@@ -138,6 +130,12 @@ impl Objects {
             None if is_long => this.memory.forget(&named, &old),
             None => {}
         });
+    }
+
+    /// Returns the length of the longest body that is stored, in bytes.
+    pub(crate) fn body_bytes_max(&self) -> u64 {
+        let on_disk = self.disk.as_ref().map_or(0, Store::body_bytes_max);
+        on_disk.max(MEMORY_BYTES_MAX as u64)
     }
 
     fn changing(&self) -> MutexGuard<'_, ()> {

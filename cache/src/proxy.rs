@@ -67,12 +67,12 @@ struct Shared {
 impl Proxy {
     pub(crate) fn new(
         config: Config,
-        own: Vec<String>,
+        (name, own): (&str, Vec<String>),
         (objects, fetcher): (Objects, Fetcher),
         log: Option<AccessLog>,
         stop: Shutdown,
     ) -> Self {
-        let answers = Answers::new(&config.name);
+        let answers = Answers::new(name);
         let config = RwLock::new(Arc::new(config));
         let counts = fetcher.counts();
         Self(Arc::new(Shared { config, own, answers, objects, fetcher, counts, log, stop }))
@@ -217,18 +217,19 @@ impl Proxy {
             came = self.0.fetcher.get(&Arc::new(alone), stored).await;
         }
         match came {
-            Ok(Answer::Flowing { head, reader, transfer, is_joined, giver }) => {
+            Ok(Answer::Flowing { head, own, reader, transfer, is_joined, giver }) => {
                 let source = forwarded(Some(head.status), Ok(()), is_joined);
-                let body = (reader, transfer.promised());
-                let response = answers.flowing(&asked, &head, body, source);
+                let (head, body) = (with(Head::clone(&head), own), (reader, transfer.promised()));
+                let response = answers.flowing(&asked, head, body, source);
                 if is_joined {
                     return (From::Joined, response);
                 }
                 (From::Miss, given(response, giver))
             }
-            Ok(Answer::Validated { object, is_joined, giver }) => {
+            Ok(Answer::Validated { object, own, is_joined, giver }) => {
                 let source = forwarded(Some(StatusCode::NOT_MODIFIED), Ok(()), is_joined);
-                let response = self.stored(&asked, object.head(), &object.body, source);
+                let head = with(object.head(), own);
+                let response = self.stored(&asked, head, &object.body, source);
                 (From::Validated, given(response, giver))
             }
             Ok(Answer::Instead { object }) => {
@@ -449,6 +450,12 @@ fn url_of(request: &Request<Body>) -> String {
         }
         _ => uri.to_string(),
     }
+}
+
+/// Returns a head with headers that are for one client alone.
+fn with(mut head: Head, own: http::HeaderMap) -> Head {
+    head.headers.extend(own);
+    head
 }
 
 /// Returns an answer of which the access log is to tell who gave it.

@@ -11,6 +11,7 @@ use net::fetch::{Login, escaped};
 use crate::policy::control::RequestControl;
 use crate::policy::freshness::Rules;
 use crate::policy::hops;
+use crate::policy::range;
 use crate::policy::storing::Ask;
 use crate::target::{self, Scheme};
 
@@ -31,7 +32,7 @@ pub(crate) struct Asked {
     pub(crate) object: target::Object,
     /// Headers, as the client sent them.
     pub(crate) headers: HeaderMap,
-    /// The cache's name.
+    /// The cache's name in `Via`.
     pub(crate) name: Arc<str>,
     /// The client.
     pub(crate) client: IpAddr,
@@ -79,6 +80,11 @@ impl Asked {
         hops::remove(&mut outgoing);
         outgoing.remove(header::PROXY_AUTHORIZATION);
         outgoing.remove(header::EXPECT);
+        // The whole costs its origin less than many parts, and the answer is cut here.
+        if outgoing.contains_key(header::RANGE) && !range::is_passed_on(&outgoing) {
+            outgoing.remove(header::RANGE);
+            outgoing.remove(header::IF_RANGE);
+        }
         let mut append = |name: HeaderName, text: String| {
             if let Ok(value) = HeaderValue::try_from(text) {
                 outgoing.append(name, value);

@@ -115,14 +115,14 @@ impl Server {
         let known = (objects.clone(), neighbors.clone());
         let places = (Schemes::new(&config), Mirrors::new(&config));
         let fetcher = Fetcher::new(client, known, places, policy, folder, stop.clone());
-        let own = names(&config, public.address());
+        let (name, own) = (config.pseudonym(&data.id), names(&config, public.address()));
         let parts = (objects.clone(), fetcher.clone());
         let log = config.access_log.as_ref().map(|(path, format)| {
             let failed = |source| Error::AccessLog { path: path.clone(), source };
             AccessLog::open(path, *format).map_err(failed)
         });
         let log = log.transpose()?;
-        let proxy = Proxy::new(config.clone(), own, parts, log.clone(), stop.clone());
+        let proxy = Proxy::new(config.clone(), (&name, own), parts, log.clone(), stop.clone());
         let site = web::Site::new(config.name.clone());
         let templates = [daemon::overview::TEMPLATES, serve::TEMPLATES].concat();
         let admin_pages = Pages::new(site, &templates, None)?;

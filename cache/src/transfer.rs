@@ -3,11 +3,14 @@
 //! One writer appends what comes from the origin; any number of readers follow, each at its own pace
 //! from any place. The first [`MEMORY_BYTES_MAX`] stay in memory, all further bytes go through an
 //! unnamed file, so that a slow reader costs no memory and slows nobody. Where the file cannot be
-//! written, what comes then is passed on to those who read it, and not kept.
+//! written, or the body is too long to be stored, what comes then is passed on to those who read it,
+//! and not kept.
 
+mod filling;
 mod window;
 
 use std::fs::File;
+use std::future::poll_fn;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
@@ -18,12 +21,9 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
-use net::clock;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::timeout;
 
-use crate::fetch::coming::Coming;
 use window::{Room, Window};
 
 /// Bytes of a body that are kept in memory, and the largest body that is stored there.
@@ -56,11 +56,13 @@ struct State {
     length: u64,
     /// All further bytes.
     file: Option<Arc<File>>,
-    /// The newest of them, once the file could not be written.
+    /// The newest of them, once they are not kept.
     window: Option<Window>,
     /// The length that the origin has promised, in bytes.
     promised: Option<u64>,
     end: Option<End>,
+    /// Whether the body is longer than what is stored.
+    is_too_long: bool,
     /// The next byte of each reader.
     readers: Vec<Arc<AtomicU64>>,
     waiting: Vec<Waker>,
@@ -71,7 +73,7 @@ struct State {
 pub enum End {
     /// The body is whole.
     Whole,
-    /// It came whole, and is not kept: the disk is full or broken.
+    /// It came whole, and is not kept: it is too long, or the disk is full or broken.
     Passed,
     /// It broke off.
     Broken,
@@ -139,69 +141,22 @@ impl Transfer {
         Ok(file)
     }
 
-    /// Appends bytes for those who read them, without keeping them. Waits until there is room.
-    async fn pass_on(&self, bytes: Bytes) {
-        self.make_room(bytes.len()).await;
-        let mut state = self.state();
-        state.length += bytes.len() as u64;
-        state.window().push(bytes);
-        state.wake();
+    /// Returns whether more of the body has come than is stored.
+    pub fn is_too_long(&self) -> bool {
+        self.state().is_too_long
     }
 
-    /// Waits until so many bytes more have room in the window.
-    async fn make_room(&self, count: usize) {
-        loop {
-            let patience = match self.state().room(count) {
-                Room::There => return,
-                Room::Full => None,
-                Room::HeldUp(patience) => Some(patience),
-            };
-            let Some(patience) = patience else {
-                self.taken.notified().await;
-                continue;
-            };
-            let began = clock::monotonic();
-            let held_up = match timeout(patience, self.taken.notified()).await {
-                Ok(()) => began.elapsed(),
-                Err(_late) => patience,
-            };
-            self.state().window().held_up(held_up);
-        }
-    }
-
-    /// Carries the whole body of an answer after what is there of it already, and ends.
-    pub(crate) async fn fill(
-        self: &Arc<Self>,
-        mut start: Option<Bytes>,
-        response: &mut Coming,
-    ) -> End {
-        let mut is_kept = true;
-        let end = loop {
-            let next = match start.take() {
-                Some(it) => Ok(Some(it)),
-                None => response.chunk().await,
-            };
-            match next {
-                Ok(Some(bytes)) => {
-                    if is_kept && let Err(error) = self.append(bytes.clone()).await {
-                        let url = &response.url;
-                        tracing::warn!(%url, %error, "a body is passed on and not kept: it cannot be written");
-                        is_kept = false;
-                    }
-                    if !is_kept {
-                        self.pass_on(bytes).await;
-                    }
-                }
-                Ok(None) if is_kept => break End::Whole,
-                Ok(None) => break End::Passed,
-                Err(error) => {
-                    tracing::debug!(%error, "an origin broke off");
-                    break End::Broken;
-                }
+    /// Waits until it has ended, or is not kept any more.
+    pub async fn settled(&self) {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            if state.end.is_some() || state.window.is_some() {
+                return Poll::Ready(());
             }
-        };
-        self.end(end);
-        end
+            state.wait(cx);
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Ends the transfer.
@@ -297,6 +252,13 @@ impl State {
         self.waiting.drain(..).for_each(Waker::wake);
     }
 
+    /// Has a task woken when more has come, or the end.
+    fn wait(&mut self, cx: &Context<'_>) {
+        if !self.waiting.iter().any(|it| it.will_wake(cx.waker())) {
+            self.waiting.push(cx.waker().clone());
+        }
+    }
+
     /// Returns the window; it begins where the file ends.
     fn window(&mut self) -> &mut Window {
         self.window.get_or_insert_with(|| Window::new(self.length))
@@ -390,7 +352,7 @@ impl Reader {
                 return Poll::Ready(Some(Ok(self.take(piece))));
             }
             if state.kept() <= at {
-                let error = io::Error::other("a slow client lost what the disk could not keep");
+                let error = io::Error::other("a slow client lost what is not kept");
                 return Poll::Ready(Some(Err(error)));
             }
             let Some(file) = state.file.clone() else {
@@ -414,9 +376,7 @@ impl Reader {
                 Poll::Ready(Some(Err(io::Error::new(kind, "the origin broke off"))))
             }
             None => {
-                if !state.waiting.iter().any(|it| it.will_wake(cx.waker())) {
-                    state.waiting.push(cx.waker().clone());
-                }
+                state.wait(cx);
                 Poll::Pending
             }
         }

@@ -197,10 +197,19 @@ async fn many_parts_cost_no_more_than_the_whole() {
     let site = Site::new(|_, _| async { answer(200, FRESH, body::full(vec![b'x'; 10_000])) }).await;
     assert_eq!(site.get("/").await.body.len(), 10_000);
     let all = vec!["0-"; 500].join(",");
-    for ranges in [all, (0..500).map(|it| format!("{it}-")).collect::<Vec<_>>().join(",")] {
-        let came = site.get_with("/", &[("range", &format!("bytes={ranges}"))]).await;
-        assert!(came.body.len() <= 10_000, "{} bytes", came.body.len());
+    let starts = (0..500).map(|it| format!("{it}-")).collect::<Vec<_>>().join(",");
+    for (n, ranges) in [all, starts, "0-,0-".to_owned()].iter().enumerate() {
+        let range = format!("bytes={ranges}");
+        // Of what is stored, and of what is not: its origin is asked for the whole.
+        for path in ["/", &format!("/{n}")] {
+            let came = site.get_with(path, &[("range", &range)]).await;
+            assert!(came.body.len() <= 10_000, "{} bytes", came.body.len());
+        }
     }
+    assert_eq!(site.seen().len(), 4);
+    assert!(site.seen().iter().all(|it| !it.2.contains_key("range")));
+    site.get_with("/few", &[("range", "bytes=0-9,20-29")]).await;
+    assert_eq!(site.seen()[4].2["range"], "bytes=0-9,20-29");
 }
 
 #[tokio::test]

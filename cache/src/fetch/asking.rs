@@ -9,8 +9,9 @@ use net::client::{Proxy, Request};
 use net::clock;
 
 use super::coming::Coming;
+use super::flight::Outcome;
 use super::giver::Giver;
-use super::{Fetcher, Outcome, REST_BYTES_MAX};
+use super::{Fetcher, REST_BYTES_MAX};
 use crate::content::Content;
 use crate::memory::Object;
 use crate::neighbors::Route;
@@ -19,7 +20,7 @@ use crate::parts::{completed, rest_wanted};
 use crate::policy::choice::conditions;
 use crate::policy::control::RequestControl;
 use crate::policy::freshness::Times;
-use crate::policy::storing::Head;
+use crate::policy::storing::{Head, own, was_provoked};
 use crate::policy::validation::{Validated, validated};
 use crate::request::{Asked, CONDITIONS};
 use crate::resolution::Code;
@@ -30,7 +31,8 @@ pub(super) enum Came {
     Answer(Box<Coming>, Times),
     /// The rest of what is stored in part, with the headers of the whole.
     Rest(Box<Coming>, Times),
-    Stored(Outcome),
+    /// The outcome for all, and the headers that the client alone gets that asked.
+    Stored(Outcome, HeaderMap),
 }
 
 impl Fetcher {
@@ -57,7 +59,7 @@ impl Fetcher {
                 return match stored.filter(|it| {
                     takes_stale && it.head().terms.may_be_used_instead(clock::now_ms())
                 }) {
-                    Some(object) => Ok(Came::Stored(Outcome::Instead(Arc::clone(object)))),
+                    Some(object) => Ok(instead(object)),
                     None => Err(error),
                 };
             }
@@ -66,7 +68,7 @@ impl Fetcher {
         match validated(&stored.head(), response.status, &response.headers, times.came_ms) {
             Validated::Replaced => Ok(Came::Answer(response, times)),
             Validated::Failed if !takes_stale => Ok(Came::Answer(response, times)),
-            Validated::Failed => Ok(Came::Stored(Outcome::Instead(Arc::clone(stored)))),
+            Validated::Failed => Ok(instead(stored)),
             Validated::Good => {
                 let mut headers = response.headers.clone();
                 dated(&mut headers, times);
@@ -86,7 +88,8 @@ impl Fetcher {
                 }
                 let may = || !self.has_changed(url, began);
                 self.0.objects.renew(url, (stored, &object), may);
-                Ok(Came::Stored(Outcome::Validated(object, giver)))
+                let own = own(&headers, &head.terms.control);
+                Ok(Came::Stored(Outcome::Validated(object, giver), own))
             }
             Validated::Other => self.ask_anew(asked).await,
         }
@@ -131,8 +134,11 @@ impl Fetcher {
         // A home that is asked since its neighbors fail after all was not the faster one.
         let code = if route.neighbor.is_some() { Code::Direct } else { route.code };
         let mut response = match self.by_neighbor(asked, &outgoing, route).await {
-            Some(response) => response,
-            None => self.ask_nearest(asked, outgoing).await?,
+            Ok(response) => response,
+            Err(refusal) => match self.ask_nearest(asked, outgoing).await {
+                Ok(response) => response,
+                Err(error) => refusal.ok_or(error)?,
+            },
         };
         let home = asked.object.url.host_str().unwrap_or_default();
         response.giver.get_or_insert_with(|| Giver::new(code, home));
@@ -144,14 +150,15 @@ impl Fetcher {
         *routes.entry(code).or_default() += 1;
     }
 
-    /// Asks a neighbor; `None`: there is none on the route, or it does not give the object after all.
+    /// Asks a neighbor. An error means that there is none on the route, or that it does not give the object
+    /// after all; a parent's refusal, which may be the home's, counts if the home cannot be asked.
     async fn by_neighbor(
         &self,
         asked: &Asked,
         outgoing: &HeaderMap,
         route: Route,
-    ) -> Option<Box<Coming>> {
-        let (proxy, giver) = route.neighbor?;
+    ) -> Result<Box<Coming>, Option<Box<Coming>>> {
+        let Some((proxy, giver)) = route.neighbor else { return Err(None) };
         // A sibling is asked for what it has alone.
         let is_sibling = route.code == Code::NeighborHit;
         let mut headers = outgoing.clone();
@@ -159,14 +166,18 @@ impl Fetcher {
             headers.append(header::CACHE_CONTROL, HeaderValue::from_static("only-if-cached"));
         }
         match self.pass(asked, headers, body::empty(), Some(proxy)).await {
-            Ok(response) if is_sibling && response.status == StatusCode::GATEWAY_TIMEOUT => None,
             Ok(mut response) => {
                 response.giver = Some(giver);
-                Some(response)
+                let status = response.status;
+                if !is_refusal(status, is_sibling) {
+                    return Ok(response);
+                }
+                tracing::debug!(%status, "a neighbor did not give an object");
+                Err(Some(response).filter(|_| !is_sibling && status == StatusCode::FORBIDDEN))
             }
             Err(error) => {
                 tracing::debug!(%error, "a neighbor did not give an object");
-                None
+                Err(None)
             }
         }
     }
@@ -220,4 +231,21 @@ impl Fetcher {
             }),
         }
     }
+}
+
+/// Returns the outcome where what is stored is used instead of what the origin says.
+fn instead(stored: &Arc<Object>) -> Came {
+    Came::Stored(Outcome::Instead(Arc::clone(stored)), HeaderMap::new())
+}
+
+/// Returns whether a status is a neighbor's word about the one who asks it, not about the object. Of a parent
+/// other errors may be the home's; a sibling gives what it has, and has no errors.
+fn is_refusal(status: StatusCode, is_sibling: bool) -> bool {
+    let refusals = [
+        StatusCode::FORBIDDEN,
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+        StatusCode::LOOP_DETECTED,
+    ];
+    let is_error = status.is_server_error() || was_provoked(status);
+    refusals.contains(&status) || is_sibling && is_error
 }

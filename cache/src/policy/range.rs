@@ -3,7 +3,8 @@
 //! Source: RFC 9110 §14 (`Range`, `Content-Range`), §15.3.7, §15.5.17.
 //!
 //! Several parts are sent as one if they leave no gap; otherwise the whole is sent, as the RFC lets
-//! a server do (§14.2). So no request costs more than the object.
+//! a server do (§14.2). So no request costs more than the object; nor does it cost its origin more, which is
+//! asked for the whole where there are many parts, or parts that overlap.
 //!
 //! Sans-I/O.
 
@@ -11,6 +12,9 @@ use http::{HeaderMap, header};
 
 /// Maximum number of parts of a request that are read; one with more gets the whole.
 const PARTS_MAX: usize = 16;
+
+/// Maximum number of parts for which an origin is asked.
+const PASSED_ON_MAX: usize = 8;
 
 /// A part of an object, in bytes from its start; the end is outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +91,21 @@ pub fn start(request: &HeaderMap) -> Option<u64> {
         Wanted::From(start, _) => Some(start),
         Wanted::Last(_) => None,
     }
+}
+
+/// Returns whether an origin is asked for the parts that a request asks for: a few, of which none overlaps
+/// another, as far as that can be seen. It is asked for the whole otherwise.
+pub fn is_passed_on(request: &HeaderMap) -> bool {
+    let parts = parts(request).filter(|it| it.len() <= PASSED_ON_MAX);
+    let ends = |it: Wanted| match it {
+        Wanted::From(start, last) => (start, last.unwrap_or(u64::MAX)),
+        Wanted::Last(_) => (u64::MAX, u64::MAX),
+    };
+    parts.is_some_and(|parts| {
+        let mut parts: Vec<(u64, u64)> = parts.into_iter().map(ends).collect();
+        parts.sort_unstable();
+        parts.is_sorted_by(|one, next| one.1 < next.0)
+    })
 }
 
 fn has_several(request: &HeaderMap) -> bool {
@@ -196,6 +215,26 @@ mod tests {
         {
             assert_eq!(of(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_origin_is_asked_for_few_parts_that_do_not_overlap() {
+        let check = |range: &str, expected: bool| {
+            let value = HeaderValue::from_str(range).unwrap();
+            let request = [(header::RANGE, value)].into_iter().collect();
+            assert_eq!(is_passed_on(&request), expected, "{range}");
+        };
+        for few in ["0-", "-5", "20-29, 0-9", "0-9, 10-19", "0-9, -5", "0-9, 20-"] {
+            check(&format!("bytes={few}"), true);
+        }
+        for other in ["0-, 5-", "0-9, 9-19", "0-, 0-", "0-, -5", "-5, -6", "0-9, 0-9", "9-0"] {
+            check(&format!("bytes={other}"), false);
+        }
+        let many = (0..9).map(|it| format!("{0}-{0}", 10 * it)).collect::<Vec<_>>();
+        check(&format!("bytes={}", many[1..].join(",")), true);
+        check(&format!("bytes={}", many.join(",")), false);
+        check("lines=0-9", false);
+        assert!(!is_passed_on(&HeaderMap::new()));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! # Differences from the RFC
 //!
 //! An answer that sets a cookie is for one client, whatever else it says: it is kept for others only
-//! if its origin says `public` or `s-maxage`, and then without its cookies.
+//! if its origin says `public` or `s-maxage`, and then without its cookies, which go to that client alone.
 //!
 //! Sans-I/O.
 
@@ -14,7 +14,7 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use super::control::{RequestControl, Scope};
+use super::control::{Control, RequestControl, Scope};
 use super::freshness::{Rules, Terms, Times, is_guessed};
 use super::hops;
 use super::range::Extent;
@@ -160,12 +160,34 @@ pub fn keep(
 }
 
 /// Returns whether an answer says that the request was wrong: somebody else's may be right.
-fn was_provoked(status: StatusCode) -> bool {
+pub fn was_provoked(status: StatusCode) -> bool {
     let code = status.as_u16();
     matches!(
         code,
         400 | 401 | 407 | 408 | 411..=413 | 416 | 417 | 421 | 425 | 426 | 428 | 429 | 431
     )
+}
+
+/// Returns the headers of an answer that only the client gets whose request brought it: cookies, and those
+/// that a directive reserves.
+pub fn own(headers: &HeaderMap, control: &Control) -> HeaderMap {
+    let (mut own, cookies) = (HeaderMap::new(), COOKIES);
+    let reserved = control.no_cache.headers().iter().chain(control.private.headers());
+    let names = reserved.chain(&cookies).filter(|it| headers.contains_key(*it));
+    let names: Vec<&HeaderName> = names.collect();
+    if names.is_empty() {
+        return own;
+    }
+    let mut passed_on = headers.clone();
+    hops::remove(&mut passed_on);
+    for name in names {
+        for value in passed_on.get_all(name) {
+            own.append(name, value.clone());
+        }
+        // It may be named twice.
+        passed_on.remove(name);
+    }
+    own
 }
 
 /// Returns the headers that are kept: not those of the connection, not cookies, and not those that a
@@ -176,20 +198,18 @@ fn kept(headers: &HeaderMap, reserved: [&Scope; 2]) -> HeaderMap {
     for name in reserved.iter().flat_map(|it| it.headers()) {
         kept.remove(name);
     }
-    for name in NOT_KEPT {
+    for name in NOT_KEPT.iter().chain(&COOKIES) {
         kept.remove(name);
     }
     kept
 }
 
+/// Headers that set cookies.
+const COOKIES: [HeaderName; 2] = [header::SET_COOKIE, HeaderName::from_static("set-cookie2")];
+
 /// Headers of one answer alone; `Age` is that of the time when it came.
-const NOT_KEPT: [HeaderName; 5] = [
-    header::AGE,
-    header::SET_COOKIE,
-    HeaderName::from_static("set-cookie2"),
-    header::PROXY_AUTHENTICATE,
-    HeaderName::from_static("proxy-authentication-info"),
-];
+const NOT_KEPT: [HeaderName; 3] =
+    [header::AGE, header::PROXY_AUTHENTICATE, HeaderName::from_static("proxy-authentication-info")];
 
 #[cfg(test)]
 mod tests {
@@ -263,8 +283,12 @@ mod tests {
             check(&[user], 200, &[cc(words)], None);
         }
         check(&[], 200, &[cc("max-age=1"), cookie], Some(NotStored::Cookie));
-        let kept = keep_of(&[], 200, &[cc("max-age=1, public"), cookie]).unwrap();
+        let lines = [cc("max-age=1, public, private=\"a, set-cookie, b\""), cookie, ("a", "1")];
+        let kept = keep_of(&[], 200, &lines).unwrap();
         assert!(!kept.headers.contains_key("set-cookie"));
+        let lines = [&lines[..], &[cookie, ("b", "1"), ("connection", "b")]].concat();
+        let own = own(&headers(&lines), &kept.terms.control);
+        assert_eq!(own, headers(&[cookie, cookie, ("a", "1")]), "what is the client's alone");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
 
 use super::*;
+use crate::fetch::coming::Coming;
 
 fn transfer(length: Option<u64>) -> Arc<Transfer> {
     let transfer = Transfer::new(std::env::temp_dir());
@@ -103,20 +104,28 @@ fn coming(from: usize, to: usize) -> Coming {
 const PIECE: usize = 100_000;
 
 #[tokio::test]
-async fn what_cannot_be_written_flows_to_those_who_read_it() {
-    let gone = tempfile::tempdir().unwrap().path().to_owned();
+async fn what_cannot_be_kept_flows_to_those_who_read_it() {
+    let (gone, there) = (tempfile::tempdir().unwrap().path().to_owned(), std::env::temp_dir());
     let (length, part) = (8_usize << 20, 5_usize << 20..6 << 20);
-    for promised in [Some(length as u64), None] {
-        let transfer = Transfer::new(gone.clone());
+    let (whole, some) = (Some(length as u64), 3 * MEMORY_BYTES_MAX);
+    for (promised, folder, kept_max) in [
+        (whole, &gone, MEMORY_BYTES_MAX),
+        (None, &gone, MEMORY_BYTES_MAX),
+        (whole, &there, MEMORY_BYTES_MAX),
+        (None, &there, some),
+    ] {
+        let transfer = Transfer::new(folder.clone());
         transfer.promise(promised);
+        let bytes_max = if folder == &gone { u64::MAX } else { some as u64 };
         let idle = transfer.read();
         let early = tokio::spawn(all(transfer.read()));
         let some = transfer.read().part(part.start as u64, part.end as u64);
         let some = tokio::spawn(all(some));
         let filled = Arc::clone(&transfer);
-        let filling = tokio::spawn(async move { filled.fill(None, &mut coming(0, length)).await });
+        let filling =
+            tokio::spawn(async move { filled.fill(None, &mut coming(0, length), bytes_max).await });
         // The one that does not read holds up the others for a while, within bounded memory.
-        let most = MEMORY_BYTES_MAX + usize::try_from(window::BYTES_MAX).unwrap();
+        let most = kept_max + usize::try_from(window::BYTES_MAX).unwrap();
         while transfer.arrived() <= (most - PIECE) as u64 {
             tokio::task::yield_now().await;
         }
@@ -124,6 +133,10 @@ async fn what_cannot_be_written_flows_to_those_who_read_it() {
             tokio::task::yield_now().await;
         }
         assert!(transfer.arrived() <= most as u64, "{}", transfer.arrived());
+        let file = transfer.state().file.as_ref().map_or(0, |it| it.metadata().unwrap().len());
+        assert!(file <= (kept_max - MEMORY_BYTES_MAX + PIECE) as u64, "{file}");
+        assert_eq!(transfer.is_too_long(), folder == &there);
+        transfer.settled().await;
         let idle = tokio::spawn(all(idle));
         assert_eq!(filling.await.unwrap(), End::Passed);
         for reader in [early, idle] {
@@ -146,7 +159,8 @@ async fn what_is_written_already_is_read_where_the_disk_is_full_later() {
     let read_only = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
     transfer.state().file = Some(Arc::new(read_only));
     let filled = Arc::clone(&transfer);
-    let filling = tokio::spawn(async move { filled.fill(None, &mut coming(middle, length)).await });
+    let filling =
+        tokio::spawn(async move { filled.fill(None, &mut coming(middle, length), u64::MAX).await });
     assert_eq!(all(reader).await.unwrap(), bytes(0, length));
     assert_eq!(filling.await.unwrap(), End::Passed);
 }

@@ -1,5 +1,5 @@
-//! The window of a body that cannot be kept, since the disk is full or broken: its newest bytes, for
-//! those who keep up.
+//! The window of a body that cannot be kept, since it is too long, or the disk is full or broken: its newest
+//! bytes, for those who keep up.
 //!
 //! The writer waits for the slowest reader, so that the window stays small. Where a reader that has all
 //! is held up by others, it is so for [`PATIENCE`] in the whole transfer: those who are slower then lose

@@ -1,12 +1,13 @@
 //! Tests of joining: one fetch streams to all who ask, each at its own pace; who asks for something else,
 //! or for what is another client's alone, fetches alone.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{Site, answer, counted, slow_site, slow_site_that_says, slow_site_with, until};
-use http::Request;
+use http::{HeaderMap, Request};
 use net::body::{self, Body};
 use net::clock;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -229,32 +230,64 @@ async fn a_fetch_that_is_nearly_done_is_finished_and_stored_without_clients() {
 async fn what_cannot_be_stored_comes_as_slowly_as_its_client_takes_it() {
     const LENGTH: usize = 128 << 20;
     const PIECE: usize = 64 << 10;
-    let given = Arc::new(AtomicUsize::new(0));
-    let counting = Arc::clone(&given);
-    let site = Site::new(move |request: Request<Body>, _| {
-        let is_private = request.uri().path() == "/private";
-        let (counting, mut left) = (Arc::clone(&counting), LENGTH);
-        let read = move || {
-            let piece = left.min(PIECE);
-            left -= piece;
-            if is_private {
-                counting.fetch_add(piece, Ordering::SeqCst);
-            }
-            Ok((piece != 0).then(|| vec![b'x'; piece].into()))
-        };
-        let control = if is_private { "private" } else { "max-age=60" };
-        async move { answer(200, &[("cache-control", control)], body::pieces(read, LENGTH as u64)) }
-    });
-    let site = site.await;
-    let mut slow = TcpStream::connect(site.cache).await.unwrap();
-    slow.write_all(get(&site, "/private").as_bytes()).await.unwrap();
-    // It has the head, and takes no more. Meanwhile as much is fetched for others.
-    slow.read_exact(&mut [0; 10]).await.unwrap();
-    let mut other = site.send("/other", &[]).await;
-    while other.chunk().await.unwrap().is_some() {}
-    // What the sockets hold on the way is the system's.
-    let given = given.load(Ordering::SeqCst);
-    assert!(given < LENGTH / 2, "{given} bytes");
+    // What is longer than a tenth of the disk's room is not stored, whether its length is promised or not.
+    for (path, disk_bytes) in
+        [("/private", 10 << 30), ("/long", 64 << 20), ("/endless", 64 << 20), ("/endless", 0)]
+    {
+        let given = Arc::new(AtomicUsize::new(0));
+        let counting = Arc::clone(&given);
+        let site = Site::with(
+            move |request: Request<Body>, _| {
+                let path = request.uri().path().to_owned();
+                let (counting, mut left, is_other) =
+                    (Arc::clone(&counting), LENGTH, path == "/other");
+                let mut next = move || {
+                    let piece = left.min(PIECE);
+                    left -= piece;
+                    if !is_other {
+                        counting.fetch_add(piece, Ordering::SeqCst);
+                    }
+                    Ok::<_, std::io::Error>((piece != 0).then(|| vec![b'x'; piece].into()))
+                };
+                let control = if path == "/private" { "private" } else { "max-age=60" };
+                let body = if path == "/endless" {
+                    body::unfold((), move |()| ready(((), next())))
+                } else {
+                    body::pieces(next, LENGTH as u64)
+                };
+                ready(answer(200, &[("cache-control", control)], body))
+            },
+            |it| it.disk_bytes = disk_bytes,
+        );
+        let site = site.await;
+        let mut slow = TcpStream::connect(site.cache).await.unwrap();
+        slow.write_all(get(&site, path).as_bytes()).await.unwrap();
+        // It has the head, and takes no more. Meanwhile as much is fetched for others.
+        slow.read_exact(&mut [0; 10]).await.unwrap();
+        let mut other = site.send("/other", &[]).await;
+        while other.chunk().await.unwrap().is_some() {}
+        // What the sockets hold on the way is the system's.
+        let given = given.load(Ordering::SeqCst);
+        assert!(given < LENGTH / 2, "{path}: {given} bytes");
+    }
+}
+
+#[tokio::test]
+async fn what_an_answer_has_for_one_client_alone_nobody_else_gets() {
+    const OWN: [&str; 3] = ["set-cookie", "x-private", "x-checked"];
+    let control = "max-age=60, public, private=\"x-private\", no-cache=\"x-checked\"";
+    let mut lines = vec![("cache-control", control.to_owned())];
+    lines.extend(OWN.map(|it| (it, "1".to_owned())));
+    let (pieces, site) = slow_site_with(lines).await;
+    pieces.send(Ok("first")).unwrap();
+    let (mut first, joined) = (site.send("/", &[]).await, site.send("/", &[]).await);
+    let has = |it: &HeaderMap| OWN.map(|name| it.contains_key(name));
+    assert_eq!((has(&first.headers), has(&joined.headers)), ([true; 3], [false; 3]));
+    drop(pieces);
+    while first.chunk().await.unwrap().is_some() {}
+    let later = site.get("/").await;
+    assert_eq!((later.body.as_str(), has(&later.headers)), ("first", [false; 3]));
+    assert_eq!(site.seen().len(), 1);
 }
 
 #[tokio::test]

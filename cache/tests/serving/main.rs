@@ -27,4 +27,5 @@ mod neighbors;
 mod proxy;
 mod rebinding;
 mod schemes;
+mod stale;
 mod tls;

@@ -138,7 +138,14 @@ async fn neighbors_are_asked_for_their_domains_alone() {
 
 #[tokio::test]
 async fn a_sibling_is_asked_for_what_it_has_alone_and_gone_around_if_it_has_it_not() {
-    for status in ["504 Gateway Timeout", "cut off"] {
+    for status in [
+        "504 Gateway Timeout",
+        "403 Forbidden",
+        "407 Proxy Authentication Required",
+        "503 Service Unavailable",
+        "508 Loop Detected",
+        "cut off",
+    ] {
         let (sibling, home) = (Scripted::start(25).await, far().await);
         let asker = Member::start(26, vec![sibling.named(Kind::Sibling, &[])]).await;
         let (proxy, url) = (asker.proxy.clone(), home.url.clone());
@@ -174,6 +181,40 @@ async fn a_parent_is_asked_for_whatever_it_can_fetch() {
     assert!(!head.to_lowercase().contains("only-if-cached"), "{head}");
     assert_eq!(asking.await.unwrap(), (200, "evil".to_owned()));
     assert_eq!(asker.routes(), one("FIRST_PARENT_MISS"));
+}
+
+#[tokio::test]
+async fn a_parent_that_refuses_is_gone_around_and_one_that_tells_of_an_error_is_not() {
+    for (status, expected) in [
+        ("403 Forbidden", (200, "home")),
+        ("407 Proxy Authentication Required", (200, "home")),
+        ("508 Loop Detected", (200, "home")),
+        ("503 Service Unavailable", (503, "evil")),
+    ] {
+        let (parent, home) = (Scripted::start(36).await, far().await);
+        let asker = Member::start(37, vec![parent.named(Kind::Parent, &[])]).await;
+        let (proxy, url) = (asker.proxy.clone(), home.url.clone());
+        let asking = tokio::spawn(async move { get(&proxy, &url).await });
+        parent.says(&parent.query().await, MISS).await;
+        parent.gives(status).await;
+        let home = home.returns("home");
+        assert_eq!(asking.await.unwrap(), (expected.0, expected.1.to_owned()), "{status}");
+        home.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_parents_refusal_is_told_if_the_home_cannot_be_asked() {
+    let parent = Scripted::start(38).await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}/", closed.local_addr().unwrap())).unwrap();
+    drop(closed);
+    let asker = Member::start(39, vec![parent.named(Kind::Parent, &[])]).await;
+    let proxy = asker.proxy.clone();
+    let asking = tokio::spawn(async move { get(&proxy, &url).await });
+    parent.says(&parent.query().await, MISS).await;
+    parent.gives("403 Forbidden").await;
+    assert_eq!(asking.await.unwrap(), (403, "evil".to_owned()), "it may be the home's");
 }
 
 #[tokio::test]

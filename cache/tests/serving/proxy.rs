@@ -27,78 +27,19 @@ async fn what_was_fetched_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_stale_answer_is_validated_and_updated() {
-    let site = Site::new(|request: Request<Body>, _| async move {
-        let lines = [("cache-control", "max-age=0"), ("etag", "\"v\""), ("x", "1")];
-        match request.headers().get("if-none-match") {
-            Some(tag) if tag == "\"v\"" => answer(
-                304,
-                &[("cache-control", "max-age=60"), ("etag", "\"v\""), ("x", "2")],
-                body::empty(),
-            ),
-            _ => answer(200, &lines, body::full("body")),
-        }
-    })
-    .await;
-    assert_eq!(site.get("/").await.header("x"), "1");
-    let validated = site.get("/").await;
-    assert_eq!(
-        (validated.status, validated.header("x"), validated.body.as_str()),
-        (200, "2", "body")
-    );
-    assert_eq!(validated.how(), "fwd=stale; fwd-status=304; stored");
-    assert!(site.get("/").await.how().starts_with("hit"));
-    let has_it = site.get_with("/", &[("if-none-match", "\"v\"")]).await;
-    assert_eq!((has_it.status, has_it.body.as_str(), has_it.header("etag")), (304, "", "\"v\""));
-    assert_eq!(site.seen().len(), 2);
-}
-
-#[tokio::test]
-async fn an_unasked_304_keeps_no_wrong_body_alive() {
-    let site = Site::new(|request: Request<Body>, before| async move {
-        if request.headers().contains_key("if-none-match") {
-            return answer(304, &[("etag", "\"other\"")], body::empty());
-        }
-        answer(
-            200,
-            &[("cache-control", "max-age=0"), ("etag", "\"v\"")],
-            body::full(format!("body {before}")),
+async fn caches_of_one_machine_know_their_own_requests() {
+    let start = || {
+        Site::with(
+            |_, before| counted(&[], before),
+            // Both have the machine's name.
+            |it| it.name = cache::Config::new(it.daemon.listen, it.daemon.listen, "/d").name,
         )
-    })
-    .await;
-    assert_eq!(site.get("/").await.body, "body 0");
-    assert_eq!(site.get("/").await.body, "body 2");
-}
-
-#[tokio::test]
-async fn a_failing_origin_leaves_stale_answers_in_use() {
-    let site = Site::new(|_, before| async move {
-        if before == 0 {
-            return counted(&[("cache-control", "max-age=0"), ("etag", "\"v\"")], before).await;
-        }
-        answer(503, &[], body::full("no"))
-    })
-    .await;
-    assert_eq!(site.get("/").await.body, "body 0");
-    let stale = site.get("/").await;
-    assert_eq!((stale.status, stale.body.as_str()), (200, "body 0"));
-    assert!(stale.how().ends_with("detail=\"the origin fails\""), "{stale:?}");
-    assert_eq!(site.get("/other").await.status, 503);
-}
-
-#[tokio::test]
-async fn a_stale_answer_is_used_while_it_is_validated() {
-    let site = Site::new(|_, before| {
-        counted(&[("cache-control", "max-age=0, stale-while-revalidate=60")], before)
-    })
-    .await;
-    assert_eq!(site.get("/").await.body, "body 0");
-    assert_eq!(site.get("/").await.body, "body 0");
-    // The second request had it fetched again.
-    while site.seen().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    while site.get("/").await.body == "body 0" {}
+    };
+    let (one, other) = (start().await, start().await);
+    one.get("/").await;
+    let via = one.seen()[0].2["via"].to_str().unwrap().to_owned();
+    let ask = async |site: &Site| site.get_with("/a", &[("via", &via)]).await.status;
+    assert_eq!((ask(&one).await, ask(&other).await), (508, 200), "{via}");
 }
 
 #[tokio::test]
