@@ -111,6 +111,11 @@ fn known_items_are_found_among_documents_of_debian() {
     let (mut running, page) = serve(data.path(), &[&documents.join("doc"), &documents.join("man")]);
     let report = check(&page, &queries, &qrels, &KNOWN_ITEMS);
     assert!(QUESTIONS_MIN <= report["queries"].as_u64().unwrap(), "{}", report["queries"]);
+    // Once a tool, a fixture and a change log were the first.
+    for text in ["git", "bash", "list comprehension"] {
+        let asked = report["each"].as_array().unwrap().iter().find(|it| it["text"] == text);
+        assert_eq!(asked.unwrap()["first"], 1.0, "{text}");
+    }
     assert!(running.stop("INT").success());
 }
 

@@ -5,7 +5,7 @@ use broker::source::{Kind, Part, Source};
 use broker::views::Views;
 use net::clock;
 
-use crate::common::{Origin, Running, STEP_MAX, client, config, url_of};
+use crate::common::{Origin, Running, STEP_MAX, client, config, object_url, url_of};
 
 /// Returns the source of what a query selects at a broker.
 fn of(broker: &Running, name: &str, query: &str) -> Source {
@@ -40,6 +40,14 @@ async fn a_cascade_has_what_is_selected_and_costs_the_first_nothing() {
     for (query, count) in [("alpha", 3), ("beta", 3), ("object", 6)] {
         finds(&c, query, count).await;
     }
+    // By which way it came is shown, the first that pulled the gatherer before the others.
+    let object = format!("object?oid=00000000000000aa:{}", object_url(1));
+    let page = get(&c, &object).await;
+    let [first, then] = [&a, &b].map(|it| page.find(it.handle.id()));
+    assert!(page.contains("By way of") && first.is_some() && first < then, "{page}");
+    let record = get(&c, &format!("{object}&format=soif")).await;
+    let path = format!("{} {}", a.handle.id(), b.handle.id());
+    assert!(record.contains("Origin-Path") && record.contains(&path), "{record}");
 
     // What is edited out goes, and what is edited in comes, all the way.
     gatherer.serve().await;

@@ -104,6 +104,37 @@ fn has_problem(broker: &Running, part: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_hangs_keeps_nobody_else_waiting() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    let (receiver, url) = Receiver::start().await;
+    // It takes connections, and says nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}/hook", listener.local_addr().unwrap());
+    let view = |name: &str, url: &str| {
+        format!(
+            "[[view]]\nname = \"{name}\"\nquery = \"alpha\"\nwebhook = \"{url}\"\n\
+             webhook_secret = \"{SECRET}\"\n"
+        )
+    };
+    let views = view("first", &silent) + &view("second", &url);
+    let views = Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{views}")).unwrap().views;
+    let dir = tempfile::tempdir().unwrap();
+    let a = Running::start(Config { views, ..settings(dir.path(), &gatherer, &url, true) }).await;
+    a.until("pulled", |it| it.objects == 3).await;
+    until("the views are known", || {
+        let states = a.handle.webhooks();
+        ["first", "second"].iter().all(|it| states.get(*it).is_some_and(|it| it.to.is_some()))
+    })
+    .await;
+    for n in 4..=6 {
+        gatherer.update([n], "alpha").await;
+        until("told", || receiver.known().0.contains(&object_url(n))).await;
+    }
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_knows_what_a_view_has() {
     let gatherer = Origin::start("00000000000000aa").await;
     gatherer.update(1..=3, "alpha").await;

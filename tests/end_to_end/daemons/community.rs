@@ -1,12 +1,13 @@
 //! A community: a registry, eight brokers, four gatherers, a cache and a group of two replicators, each a process.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use net::clock;
 use serde_json::Value;
 
 use super::free_port;
-use crate::harness::{PATIENCE, Running, harvest, run, run_ok, texts, write};
+use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, texts, write};
 
 /// Subjects: the word that all documents of one have, and what the gatherer of it gathers.
 const SUBJECTS: [&str; 4] = ["granite", "fern", "comet", "sonata"];
@@ -149,6 +150,29 @@ impl Community {
     }
 }
 
+/// Warned of: somebody gathers that site already.
+fn who_gathers_already_is_named(folder: &Path, registry: &Member, gathering: &Member) {
+    let data = folder.join("up");
+    let site = "http://fern.example/leaves/";
+    let args = ["up", site, "--once", "--data", text(&data), "--registry", &registry.url];
+    let refused = run(args);
+    let said = texts(&refused).1;
+    assert!(!refused.status.success() && said.contains("g-fern"), "{said}");
+    assert!(said.contains(&gathering.url) && said.contains("--anyway"), "{said}");
+    // A daemon that does it nevertheless is told so.
+    let tree = folder.join("fern");
+    let again = format!(
+        "[registry]\nurl = \"{0}\"\n[[root]]\nurl = \"file://{1}\"\n[[map]]\n\
+         url_prefix = \"http://fern.example/\"\ndirectory = \"{1}\"\n",
+        registry.url,
+        tree.display()
+    );
+    let mut again = start(folder, "gatherer", "again", &again);
+    let status = || run_ok(["gatherer", "status", "--json", "-c", text(&again.settings)]);
+    until("the warning", status, |it| it.contains("g-fern"));
+    assert!(again.running.stop("TERM").success());
+}
+
 #[test]
 fn a_community_finds_each_other() {
     let folder = tempfile::tempdir().unwrap();
@@ -196,14 +220,7 @@ fn a_community_finds_each_other() {
     let dead = || run_ok(["registry", "list", "--registry", &registry.url, "--kind", "broker"]);
     until("the death", dead, |it| it.lines().any(|it| it.contains("b2") && it.contains("dead")));
 
-    // Warned of: somebody gathers that site already.
-    let data = folder.join("up");
-    let site = "http://fern.example/leaves/";
-    let args = ["up", site, "--once", "--data", text(&data), "--registry", &registry.url];
-    let refused = run(args);
-    let said = texts(&refused).1;
-    assert!(!refused.status.success() && said.contains("g-fern"), "{said}");
-    assert!(said.contains(&gatherers[1].url) && said.contains("--anyway"), "{said}");
+    who_gathers_already_is_named(folder, registry, &gatherers[1]);
     // Who would gather others.
     let sites = ["http://fern.example/", "http://moss.example/"];
     let args = ["registry", "divide", "--json", "--registry", &registry.url, sites[0], sites[1]];
@@ -234,4 +251,21 @@ fn a_community_finds_each_other() {
     gatherers.remove(0);
     brokers.remove(2);
     community.stop();
+}
+
+#[test]
+fn a_registry_that_says_nothing_delays_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // It takes connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let announcing = format!("[registry]\nurl = \"http://{}/\"\n", silent.local_addr().unwrap());
+    write(&folder.path().join("tree"), "a.txt", "a");
+    let root = format!("[[root]]\nurl = \"file://{}\"\n", text(&folder.path().join("tree")));
+    for (kind, more) in [("gatherer", &*root), ("cache", "")] {
+        let mut daemon = start(folder.path(), kind, kind, &format!("{announcing}{more}"));
+        let (status, ..) = ask("GET", &format!("{}.well-known/harvest", daemon.url), &[]);
+        assert_eq!(status, 200, "{kind}");
+        // It is asked at once, and still is when the daemon is stopped.
+        assert!(daemon.running.stop("TERM").success(), "{kind}");
+    }
 }
