@@ -3,7 +3,8 @@
 //!
 //! A word has a list of postings for each form in each field. To walk through all documents, the
 //! lists are read in windows: one after the other adds the weights of its documents to an array. To
-//! skip, as a search for all of several words does, each list is moved to the document alone.
+//! skip, as a search for all of several words does, each list is moved to the document alone. One list
+//! needs no window.
 
 use std::sync::Arc;
 
@@ -192,6 +193,10 @@ impl DocSet for WordScorer {
     fn advance(&mut self) -> DocId {
         if self.doc == TERMINATED {
             return TERMINATED;
+        }
+        if let [list] = &mut self.lists[..] {
+            self.doc = list.advance();
+            return self.doc;
         }
         if !self.is_in_window() {
             for list in &mut self.lists {
