@@ -2,7 +2,7 @@
 //!
 //! Sans-I/O.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use query::distance::{edits, within};
 use query::forms::Forms;
@@ -14,8 +14,8 @@ use query::{Query, Value};
 
 use crate::snippet::Mark;
 
-/// How far behind the first marked word of a text others are looked for, in bytes. A word that is
-/// frequent in a long text would else take as long as the text is.
+/// How far behind the place at which every word of the query has been seen others are looked for, in bytes. A word
+/// that is frequent in a long text would else take as long as the text is.
 const REACH_BYTES: usize = 256 << 10;
 /// Number of words between two looks at the time.
 const WORDS_BETWEEN: usize = 1_024;
@@ -161,8 +161,7 @@ impl Highlighter {
         self.marks_while(text, languages, None)
     }
 
-    /// Returns the first of them, as long as `goes_on` says: the first marked word, and those that
-    /// are near to it.
+    /// Returns the first of them, as long as `goes_on` says: until every word has been seen, and what is near to that.
     pub(crate) fn first_marks<'a>(
         &'a self,
         text: &'a str,
@@ -182,6 +181,7 @@ impl Highlighter {
             goes_on,
             read: 0,
             end: usize::MAX,
+            unseen: (0..self.numbered as u64).collect(),
             highlighter: self,
             languages,
             words: Words::new(text),
@@ -217,6 +217,8 @@ pub(crate) struct Marks<'a> {
     read: usize,
     /// Where it ends, in bytes.
     end: usize,
+    /// The numbers of the words that have not been marked yet.
+    unseen: BTreeSet<u64>,
     highlighter: &'a Highlighter,
     languages: Languages,
     words: Words<'a>,
@@ -277,7 +279,8 @@ impl Iterator for Marks<'_> {
                 let start = self.marked.max(span.start);
                 if let Some(word) = number.filter(|_| start < span.end) {
                     self.marked = span.end;
-                    if self.goes_on.is_some() {
+                    self.unseen.remove(&word);
+                    if self.goes_on.is_some() && self.unseen.is_empty() {
                         self.end = self.end.min(span.end.saturating_add(REACH_BYTES));
                     }
                     return Some(Mark { start, end: span.end, word });

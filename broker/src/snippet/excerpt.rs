@@ -126,6 +126,25 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_far_behind_its_most_frequent_word_is_shown() {
+        let mut text = format!("The orchard.{}", " It stands there.".repeat(100_000));
+        text += " Nobody prunes the orchard by moonlight.";
+        text += &" It stands there.".repeat(100_000);
+        let mut record = Record::new("FILE", "http://h/");
+        record.push("Full-Text", text);
+        for (query, part) in [
+            ("nobody prunes the orchard by moonlight", "Nobody prunes the orchard by moonlight"),
+            ("orchard", "The orchard."),
+            // A word that is nowhere.
+            ("orchard quince", "The orchard."),
+        ] {
+            let highlighter = Highlighter::new(&query::parse(query).unwrap());
+            let (seen, _) = excerpt(&highlighter, &record, "", (usize::MAX, &|| true));
+            assert!(seen.text.contains(part), "{query}: {}", seen.text);
+        }
+    }
+
+    #[test]
     fn texts_are_read_as_far_as_their_bytes_go() {
         let hit = Hit { description: "the end".to_owned(), ..Hit::default() };
         let mut hits = [hit.clone(), hit.clone(), hit];
@@ -155,16 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_not_read_to_its_end_for_a_word_that_came() {
+    fn a_long_text_is_not_read_to_its_end_for_words_that_came() {
         let filler = "filler ".repeat(100_000);
-        let text = format!("one {filler} one two {filler}");
-        let first = "one filler filler";
-        let record = [("Full-Text", text.as_bytes())];
-        let mut seen = Record::new("FILE", "http://h/");
-        record.iter().for_each(|(name, value)| seen.push(*name, *value));
+        let text = format!("one {filler} two {filler} one two");
+        let mut record = Record::new("FILE", "http://h/");
+        record.push("Full-Text", text);
         let highlighter = Highlighter::new(&query::parse("one two").unwrap());
-        let (snippet, _) = excerpt(&highlighter, &seen, "", (1 << 24, &|| true));
-        assert!(snippet.text.starts_with(first), "{}", snippet.text);
+        let (snippet, _) = excerpt(&highlighter, &record, "", (1 << 24, &|| true));
+        assert!(snippet.text.starts_with("one filler filler"), "{}", snippet.text);
+        // As long as there is time.
+        let looks = std::cell::Cell::new(50);
+        let goes_on = || looks.replace(looks.get() - 1) != 0;
+        let (snippet, _) = excerpt(&highlighter, &record, "", (1 << 24, &goes_on));
+        assert!(snippet.text.starts_with("one filler filler"), "{}", snippet.text);
     }
 
     #[test]
