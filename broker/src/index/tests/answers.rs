@@ -62,6 +62,34 @@ fn frequent_words_alone_are_no_answer() {
     assert!(2 <= answer.total, "{}", answer.total);
 }
 
+/// Returns a word of letters alone, another one for each number.
+fn word(number: usize) -> String {
+    let letter = |at: u32| char::from(b'a' + u8::try_from(number / 26_usize.pow(at) % 26).unwrap());
+    (0..4).map(letter).chain("elm".chars()).collect()
+}
+
+#[test]
+fn long_questions_find_what_they_are_about() {
+    let (site, mut random) = (Site::new(), fastrand::Rng::with_seed(7));
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for number in 0..100 {
+        let text: Vec<String> = (0..60).map(|_| word(random.usize(0..2_000))).collect();
+        site.put(&format!("http://a/{number}"), &[("Partial-Text", &text.join(" "))]);
+        texts.push(text);
+    }
+    site.apply();
+    for (number, text) in texts.iter().enumerate() {
+        // Some of its words, in another order, beside small ones and those that are nowhere.
+        let mut asked: Vec<String> = text[..random.usize(8..36)].to_vec();
+        asked.extend((0..asked.len()).map(|_| word(2_000 + random.usize(0..9_000))));
+        asked.extend(["what", "is", "the", "of", "which"].map(str::to_owned));
+        random.shuffle(&mut asked);
+        let answer = best(&site, &asked.join(" "));
+        let first = names(&answer).first().cloned();
+        assert_eq!(first, Some(number.to_string()), "{} words: {asked:?}", asked.len());
+    }
+}
+
 #[test]
 fn another_spelling_is_suggested_if_it_finds_more() {
     let site = Site::new();
