@@ -382,6 +382,16 @@ fn the_index_refuses_some_patterns_that_the_matcher_accepts() {
 }
 
 #[test]
+fn what_has_no_number_in_a_range_is_found_before_what_has_one() {
+    let site = in_memory();
+    site.put("http://a.org/none", &[("Title", "none")]);
+    site.put("http://a.org/some", &[("Title", "some"), ("File-Size", "10")]);
+    site.apply();
+    check(&site, "-(+* +file-size:[0 TO 10k])", 1, 1);
+    check(&site, "-(+* +file-size:[0 TO 10k] none)", 1, 1);
+}
+
+#[test]
 fn the_index_finds_an_object_by_the_urls_of_its_duplicates() {
     let site = in_memory();
     for url in ["http://a.org/x", "http://b.org/y"] {
