@@ -397,7 +397,8 @@ mod tests {
             &["5: url", "7: \"a b\"", "8: not a date"],
         );
         check(&text(&format!("{one}hidden = true\n")), &["8: hidden"]);
-        check(&text(&format!("{one}interval = \"31 days\"\n")), &["8: longer than ttl"]);
+        check(&text(&format!("{one}interval = \"15 days\"\n")), &[]);
+        check(&text(&format!("{one}interval = \"16 days\"\n")), &["8: longer than half of ttl"]);
         check(&format!("{}[[root]]\naccess = \"oai\"\n{one}", text(one)), &["10: already"]);
         check(&SMALL.replace("[[root]]", "[[root]]\naccess = \"ftp\""), &["4: \"ftp\""]);
     }

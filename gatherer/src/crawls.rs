@@ -2,6 +2,7 @@
 //! failed.
 
 use collection::Collection;
+use crawl::frontier::State;
 use net::clock;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -87,7 +88,14 @@ fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {
     let found = frontier.map(|frontier| {
         let frontier = lock(&frontier);
         let robots = frontier.robots(url).map(|it| it.decide(url, now_ms).to_string());
-        (frontier.explain(url, now_ms).to_string(), robots)
+        let state = match frontier.explain(url, now_ms) {
+            // The pages beyond are not asked for, nor is it noted who names them.
+            State::Unknown if plan.web.depth < u16::MAX => {
+                "unknown: no page or list within `depth` has named it".to_owned()
+            }
+            state => state.to_string(),
+        };
+        (state, robots)
     });
     let (state, robots) = found.map_or((None, None), |(state, robots)| (Some(state), robots));
     let rule = plan.filter.refuses(url).map(|it| format!("out: {}", plan.web.rule(it)));

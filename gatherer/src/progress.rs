@@ -150,7 +150,7 @@ pub struct CrawlStatus {
     pub failed: usize,
     /// URLs that robots.txt keeps out.
     pub refused: usize,
-    /// The hosts with most URLs that wait, and those that are paused; at most 20.
+    /// The hosts with most URLs that wait or are paused, and the slowest of all; at most 20.
     pub hosts: Vec<HostStatus>,
     /// Beginnings of URLs without end, with the reason; at most 20.
     pub traps: Vec<String>,

@@ -6,7 +6,7 @@
 //! Sans-I/O.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host as Name, Url};
 
@@ -330,8 +330,33 @@ impl Hosts {
 
 fn is_loopback(name: &Name<&str>) -> bool {
     match name {
-        Name::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        // In URLs of schemes that browsers do not know, an address is read as a name.
+        Name::Domain(name) => {
+            *name == "localhost"
+                || name.ends_with(".localhost")
+                || name.parse::<Ipv4Addr>().is_ok_and(|it| it.is_loopback())
+        }
         Name::Ipv4(address) => address.is_loopback(),
         Name::Ipv6(address) => address.to_canonical().is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_in_urls_of_any_scheme() {
+        for (text, expected) in [
+            ("http://127.0.0.1/", true),
+            ("gopher://127.0.0.1:7070/1", true),
+            ("news://[::1]/a.b", true),
+            ("ftp://localhost/", true),
+            ("gopher://192.0.2.1/", false),
+            ("gopher://h.example/", false),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!(url.host().is_some_and(|it| is_loopback(&it)), expected, "{text}");
+        }
     }
 }

@@ -56,7 +56,8 @@ impl Frontier {
     }
 
     /// Returns the hosts with URLs that wait or a pause, those with most URLs first, at most
-    /// `hosts_max`. Goes through all URLs.
+    /// `hosts_max`. The last of them is the slowest of all, if that would be left out. Goes through
+    /// all URLs.
     pub fn hosts(&self, hosts_max: usize, now_ms: u64) -> Vec<HostView<'_>> {
         let mut waiting: HashMap<u32, usize> = HashMap::new();
         for entry in self.store.entries().filter(|it| it.phase == Phase::Queued) {
@@ -73,6 +74,12 @@ impl Frontier {
             .filter(|it| 0 < it.waiting || matches!(it.why, Some(Wait::Paused(_))))
             .collect();
         views.sort_by_key(|it| Reverse(it.waiting));
+        let slowest = views.iter().enumerate().max_by_key(|it| it.1.answer_ms).map(|it| it.0);
+        if let (Some(slowest), Some(last)) = (slowest, hosts_max.checked_sub(1))
+            && last < slowest
+        {
+            views.swap(slowest, last);
+        }
         views.truncate(hosts_max);
         views
     }
@@ -111,8 +118,9 @@ impl Frontier {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Candidate, Settings};
+    use super::super::{Candidate, Next, Outcome, Settings};
     use super::*;
+    use crate::robots::Answer;
 
     #[test]
     fn a_url_is_asked_for_as_it_was_found_first() {
@@ -126,5 +134,39 @@ mod tests {
             [Some(asked.clone()), Some(asked)]
         );
         assert_eq!(frontier.spelled(&another), None);
+    }
+
+    #[test]
+    fn the_slowest_host_is_named_though_few_of_its_urls_wait() {
+        let mut frontier = Frontier::new(Settings::default(), Box::new(|_| None));
+        for (host, count) in [("a", 5), ("b", 4), ("c", 3), ("d", 2)] {
+            for it in 0..count {
+                let url = Url::parse(&format!("http://{host}.example/{it}")).unwrap();
+                frontier.push(Candidate { url: &url, depth: 0, known: false });
+            }
+        }
+        let (mut now_ms, mut answers) = (1_000_000, 0);
+        while answers < 4 {
+            match frontier.next(now_ms) {
+                Next::Robots { url } => {
+                    frontier.robots_answered(&url, Answer::Status(404), now_ms);
+                }
+                Next::Fetch { url, .. } => {
+                    let took_ms = if url.host_str() == Some("d.example") { 190 } else { 10 };
+                    frontier.answered(&url, Outcome::Done { took_ms }, now_ms);
+                    answers += 1;
+                }
+                Next::Wait { .. } => now_ms += 1_000,
+                Next::Done => panic!("{frontier:?}"),
+            }
+        }
+        let named = |count| {
+            let hosts = frontier.hosts(count, now_ms).into_iter();
+            hosts.map(|it| (it.origin.to_owned(), it.waiting)).collect::<Vec<_>>()
+        };
+        let host = |it: &str, waiting| (format!("http://{it}.example"), waiting);
+        assert_eq!(named(2), [host("a", 4), host("d", 1)]);
+        assert_eq!(named(4), [host("a", 4), host("b", 3), host("c", 2), host("d", 1)]);
+        assert!(named(0).is_empty());
     }
 }

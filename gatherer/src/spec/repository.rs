@@ -62,18 +62,20 @@ impl Repository {
     }
 }
 
-/// Reads the interval of a root that is not on this machine.
+/// Reads the interval of a root that is not on this machine: at most half of `ttl`, so that a pass
+/// may fail.
 pub(super) fn interval(table: &Table<'_>, interval_max: Duration, ttl: Duration) -> Duration {
-    let interval = table.duration_within("interval", Duration::from_secs(1)..=interval_max);
-    let interval = interval.unwrap_or(INTERVAL);
-    if ttl < interval {
+    const LEAST: Duration = Duration::from_secs(1);
+    let interval = table.duration_within("interval", LEAST..=interval_max);
+    let most = (ttl / 2).max(LEAST);
+    if let Some(interval) = interval.filter(|it| most < *it) {
         let message = format!(
-            "the interval ({} s) is longer than ttl ({} s): its records would be gone at brokers \
-             before they are gathered again",
+            "the interval ({} s) is longer than half of ttl ({} s): if one pass fails, its records \
+             are gone at brokers before they are gathered again",
             interval.as_secs(),
             ttl.as_secs()
         );
-        table.mistake("interval", message, "at most ttl, or a longer ttl");
+        table.mistake("interval", message, "at most half of ttl, or a longer ttl");
     }
-    interval
+    interval.unwrap_or_else(|| INTERVAL.min(most))
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crawl::frontier::{Order, Settings, TrapLimits};
+use crawl::frontier::{Order, Settings, TrapKind, TrapLimits};
 use daemon::{Token, client_certificate};
 use essence::config::{Files, patterns};
 use http::HeaderValue;
@@ -79,6 +79,9 @@ pub struct Web {
     pub user_agent: Option<HeaderValue>,
     /// Maximum number of URLs; what is known counts first.
     pub urls_max: usize,
+    /// Maximum number of new URLs of a pass in one folder, of one page or calendar; `None`: that of
+    /// its kind.
+    pub trap_urls_max: Option<u32>,
     /// Maximum number of hosts.
     pub hosts_max: usize,
     /// Maximum number of links from the first URL.
@@ -128,6 +131,7 @@ impl Web {
             enumeration: Vec::new(),
             url,
             urls_max: URLS_MAX,
+            trap_urls_max: None,
             hosts_max: 1,
             depth: u16::MAX,
             delay: DELAY,
@@ -189,6 +193,7 @@ impl Web {
         };
         let (urls_max, hosts_max) =
             (count("urls_max", URLS_LIMIT, URLS_MAX), count("hosts_max", HOSTS_LIMIT, 1));
+        let trap_urls_max = table.integer("trap_urls_max", 1..=URLS_LIMIT);
         let depth = table.integer("depth", 0..=u64::from(u16::MAX));
         let order = match table.choice("order", &["breadth", "depth"]) {
             Some("depth") => Order::Depth,
@@ -215,6 +220,7 @@ impl Web {
         }
         Some(Self {
             urls_max,
+            trap_urls_max: trap_urls_max.and_then(|it| u32::try_from(it).ok()),
             hosts_max,
             depth: depth.and_then(|it| u16::try_from(it).ok()).unwrap_or(u16::MAX),
             order,
@@ -286,8 +292,25 @@ impl Web {
             delay_factor: if self.delay.is_zero() { 0 } else { Settings::default().delay_factor },
             host_requests_max: if is_fast { HOST_REQUESTS } else { 1 },
             schemes: self.schemes.clone(),
-            traps: if lists_all { LISTED } else { TrapLimits::default() },
+            traps: self.traps(),
             ..Settings::default()
+        }
+    }
+
+    fn traps(&self) -> TrapLimits {
+        let limits = if self.protocol().lists_all() { LISTED } else { TrapLimits::default() };
+        match self.trap_urls_max {
+            Some(most) => TrapLimits { calendar_urls_max: most, crowd_urls_max: most, ..limits },
+            None => limits,
+        }
+    }
+
+    /// Returns the cap by which a trap was found, if `trap_urls_max` changes it.
+    pub(crate) fn trap_cap(&self, kind: TrapKind) -> Option<u32> {
+        match kind {
+            TrapKind::Calendar => Some(self.traps().calendar_urls_max),
+            TrapKind::Crowd => Some(self.traps().crowd_urls_max),
+            TrapKind::Endless | TrapKind::Session => None,
         }
     }
 
@@ -438,15 +461,30 @@ mod tests {
         assert!(agent.starts_with("harvest/") && agent.ends_with(" (+mailto:a@h.example)"));
         let settings = web.frontier();
         assert_eq!(settings.schemes, ["http", "ftp"]);
+        assert_eq!(settings.traps, TrapLimits::default());
         assert_eq!((settings.delay_ms, settings.delay_factor), (0, 0));
+        let caps = |more: &str, url: &str| {
+            let web = read(&format!("url = \"{url}\"\n{more}")).unwrap().unwrap();
+            let traps = web.frontier().traps;
+            [traps.calendar_urls_max, traps.session_urls_max, traps.crowd_urls_max]
+        };
+        assert_eq!(caps("trap_urls_max = 5", "http://h.example/"), [5, 20, 5]);
+        assert_eq!(caps("trap_urls_max = 5", "ftp://h.example/"), [5, 0, 5]);
+        assert_eq!(caps("", "ftp://h.example/"), [0, 0, 0]);
+        // Of a short ttl the default is no mistake.
+        let short = Document::parse("url = \"http://h.example/\"").unwrap();
+        let web = Web::read(&short.root(), 10 * DAY, DAY).unwrap();
+        assert_eq!(web.interval, DAY / 2);
+        short.finish().unwrap();
         for wrong in [
             "url = \"telnet://h.example/\"",
             "url = \"docs\"",
             "url = \"http://h.example/\"\nurls_max = 0",
+            "url = \"http://h.example/\"\ntrap_urls_max = 0",
             "url = \"http://h.example/\"\ndelay = \"2 days\"",
             "url = \"http://h.example/\"\nanswer_time_max = \"0 s\"",
             "url = \"http://h.example/\"\norder = \"random\"",
-            "url = \"http://h.example/\"\ninterval = \"3 days\"",
+            "url = \"http://h.example/\"\ninterval = \"25 h\"",
             "url = \"http://h.example/\"\ndeny = [\"[\"]",
             "url = \"http://h.example/\"\nschemes = [\"mailto\"]",
             "url = \"http://h.example/\"\nuser_agent = \"a\"\ncontact = \"b\"",

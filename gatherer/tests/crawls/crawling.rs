@@ -408,6 +408,7 @@ async fn every_page_is_explained_and_a_host_can_be_paused() {
     assert_eq!(asked(&site), [] as [&str; 0]);
     let crawl = bench.handle.status().roots.remove(0).crawl.unwrap();
     assert!(crawl.hosts[0].why.as_ref().unwrap().contains("administrator"), "{crawl:?}");
+    assert_eq!(explain("a").state, "waiting: an administrator paused the host");
     assert_eq!(bench.handle.status().objects, 3);
     assert_eq!(bench.post(&format!("resume?{query}")).await.0, 200);
     again(&bench).await;

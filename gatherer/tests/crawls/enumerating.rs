@@ -263,3 +263,33 @@ async fn bytes_of_a_host_are_kept_within_its_bandwidth() {
     assert!(Duration::from_millis(450) <= took, "{took:?}");
     bench.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_without_end_is_a_trap_beyond_what_is_set_also_in_a_sitemap() {
+    let site = Site::start(&[("/", "<title>Start</title>")]).await;
+    for it in 0..12 {
+        site.set(&format!("/flat/{it}"), &format!("<title>Page {it}</title>"));
+    }
+    let urls: String = (0..12).map(|it| format!("<url><loc>/flat/{it}</loc></url>")).collect();
+    site.answer("/sitemap.xml", 200, TEXT, &format!("<urlset>{urls}</urlset>"));
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    web_of(&mut settings).trap_urls_max = Some(5);
+    let bench = start_with(tree, settings.clone()).await;
+    assert_eq!(bench.handle.status().objects, 6);
+    let traps = bench.handle.problems().into_iter().filter(|it| it.kind == "trap");
+    let [trap] = &traps.collect::<Vec<_>>()[..] else { panic!("{:#?}", bench.handle.problems()) };
+    assert_eq!(trap.object, site.at("/flat/5"));
+    assert!(trap.message.contains(&format!("that begin with {} are", site.at("/flat/"))));
+    assert!(trap.message.ends_with("; set `trap_urls_max` to raise the cap of 5"), "{trap:?}");
+    let state = bench.handle.explain(&site.url.join("flat/5").unwrap()).remove(0).state;
+    assert_eq!(state, "out: too many URLs in one folder or of one page");
+    // Each pass lets in as many new ones, and all if the cap allows it.
+    again(&bench).await;
+    assert_eq!(bench.handle.status().objects, 11);
+    web_of(&mut settings).trap_urls_max = Some(100);
+    bench.handle.reload(settings).unwrap();
+    bench.status(|it| it.objects == 13).await;
+    bench.assert_conserved();
+    bench.stop().await;
+}

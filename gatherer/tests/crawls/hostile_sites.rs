@@ -14,10 +14,10 @@ use gatherer::config::Watch;
 use gatherer::spec::{Root, Web, start};
 
 /// Writes the answer for a path.
-type Answer = dyn Fn(&str, &mut TcpStream) -> io::Result<()> + Send + Sync;
+pub(crate) type Answer = dyn Fn(&str, &mut TcpStream) -> io::Result<()> + Send + Sync;
 
 /// Serves hostile answers until the process ends; returns the address.
-fn serve(answer: Arc<Answer>) -> String {
+pub(crate) fn serve(answer: Arc<Answer>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -40,7 +40,12 @@ fn serve(answer: Arc<Answer>) -> String {
     address.to_string()
 }
 
-fn whole(stream: &mut TcpStream, status: u16, fields: &str, body: &[u8]) -> io::Result<()> {
+pub(crate) fn whole(
+    stream: &mut TcpStream,
+    status: u16,
+    fields: &str,
+    body: &[u8],
+) -> io::Result<()> {
     let length = body.len();
     write!(
         stream,

@@ -19,6 +19,7 @@ mod support;
 mod breaking;
 mod crawling;
 mod enumerating;
+mod explaining;
 mod hostile_archives;
 mod hostile_sites;
 mod keeping;

@@ -46,10 +46,11 @@ fn config(tree: &Tree, url: &str, change: impl FnOnce(&mut Web)) -> Config {
 }
 
 /// Checks that a root over TLS is gathered if the settings trust the authority of its server.
-async fn check_secure(url: &str, authority: &str, expected: u64) {
+/// `start_tls` is false if its connections begin with TLS.
+async fn check_secure(url: &str, start_tls: bool, authority: &str, expected: u64) {
     for is_trusted in [false, true] {
         let tree = Tree::new();
-        let mut config = config(&tree, url, |it| it.start_tls = true);
+        let mut config = config(&tree, url, |it| it.start_tls = start_tls);
         if is_trusted {
             let file = tree.folder.path().join("authority.pem");
             fs::write(&file, authority).unwrap();
@@ -165,10 +166,17 @@ async fn a_folder_of_ftp_may_be_named_without_its_slash() {
 async fn servers_over_tls_are_gathered_if_their_authority_is_trusted() {
     let server = Pyftpdlib::start(true, &files());
     let url = format!("ftp://{}/", server.running.address);
-    check_secure(&url, &server.authority, 4).await;
+    check_secure(&url, true, &server.authority, 4).await;
+    let server = Vsftpd::start_implicit(&files());
+    let url = format!("ftps://{}/", server.running.address);
+    check_secure(&url, false, &server.authority, 4).await;
     let server = Inn::start();
     server.give("<1@x.invalid>", "test.a", "Apples", "One.\r\n").await;
-    check_secure(&format!("news://{}/test.a", server.address()), &server.authority, 1).await;
+    let url = format!("news://{}/test.a", server.address());
+    check_secure(&url, true, &server.authority, 1).await;
+    let implicit = server.start_implicit();
+    let url = format!("snews://{}/test.a", implicit.address);
+    check_secure(&url, false, &server.authority, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -243,6 +251,31 @@ async fn a_newsgroup_is_gathered() {
     assert_eq!(bench.handle.status().objects, 2);
     let after = fetched_bytes(&bench).await;
     assert!(before < after && after < 2 * before, "only the new article is fetched");
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn articles_that_expire_at_the_server_go() {
+    let server = Inn::start();
+    server.give("<1@x.invalid>", "test.a", "Apples", "One.\r\n").await;
+    server.give("<2@x.invalid>", "test.a", "Pears", "Two.\r\n").await;
+    let (bench, url) = gather("news", server.address(), "test.a").await;
+    let at = |id: &str| url.replace("test.a", id);
+    assert_eq!(bench.handle.status().objects, 2, "{:#?}", bench.handle.problems());
+    server.expire().await;
+    server.give("<3@x.invalid>", "test.a", "Plums", "Three.\r\n").await;
+    again(&bench).await;
+    assert_eq!(title(&bench, &at("3@x.invalid")).await, "Plums");
+    for id in ["1@x.invalid", "2@x.invalid"] {
+        bench.until_url(&at(id), |it| it.is_none()).await;
+    }
+    assert_eq!(bench.handle.status().objects, 1);
+    // So it is if none is left, and the group stays.
+    server.expire().await;
+    again(&bench).await;
+    bench.until_url(&at("3@x.invalid"), |it| it.is_none()).await;
+    assert!(!bench.problems().iter().any(|it| it.starts_with("crawl")), "{:?}", bench.problems());
     bench.assert_conserved();
     bench.stop().await;
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use net::clock;
 use net::server::{self, Limits};
@@ -23,14 +23,17 @@ pub(crate) const START: i64 = 1_767_225_600;
 /// Maximum number of records in one response.
 pub(crate) const PAGE: usize = 10;
 
+/// An answer that is none of OAI-PMH: its status, its fields and its body.
+type Instead = (u16, Vec<(&'static str, &'static str)>, &'static str);
+
 #[derive(Debug, Default)]
 struct Shared {
     /// Datestamp and title of each record by its number; no title if it is deleted.
     items: BTreeMap<u32, (i64, Option<String>)>,
     /// The queries so far.
     queries: Vec<String>,
-    /// HTTP status of all answers; `None` for the usual ones.
-    status: Option<u16>,
+    /// Status, fields and body of all answers; `None` for the usual ones.
+    instead: Option<Instead>,
     /// Queries with this text are not answered.
     stalled: Option<String>,
 }
@@ -76,7 +79,12 @@ impl Archive {
 
     /// Answers with this status from now on.
     pub(crate) fn fail(&self, status: Option<u16>) {
-        self.shared.lock().unwrap().status = status;
+        self.answer_all(status.map(|it| (it, Vec::new(), "")));
+    }
+
+    /// Answers like this from now on, or as usual.
+    pub(crate) fn answer_all(&self, instead: Option<Instead>) {
+        self.shared.lock().unwrap().instead = instead;
     }
 
     /// Leaves queries with this text unanswered.
@@ -119,18 +127,22 @@ async fn answer(
     uri: Uri,
 ) -> Response {
     let query = uri.query().unwrap_or_default().to_owned();
-    let (status, is_stalled) = {
+    let (instead, is_stalled) = {
         let mut shared = shared.lock().unwrap();
         shared.queries.push(query.clone());
         let stalled = shared.stalled.as_ref().is_some_and(|it| query.contains(it));
-        (shared.status, stalled)
+        (shared.instead.clone(), stalled)
     };
     if is_stalled {
         stalling.notify_one();
         std::future::pending::<()>().await;
     }
-    if let Some(status) = status {
-        return StatusCode::from_u16(status).unwrap().into_response();
+    if let Some((status, fields, body)) = instead {
+        let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
+        for (name, value) in fields {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        return response;
     }
     let text = written(&shared.lock().unwrap(), &Request::parse(&query));
     ([(header::CONTENT_TYPE, "text/xml")], text).into_response()

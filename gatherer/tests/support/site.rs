@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Response};
 use gatherer::Config;
 use gatherer::config::Watch;
 use gatherer::spec::{Root, Web};
-use net::server::{self, Limits};
+use net::client::Proxy;
+use net::clock;
+use net::server::{self, Limits, Mode};
 use net::shutdown::Shutdown;
 use soif::digest::Md5;
 use tokio::sync::Notify;
@@ -27,6 +29,15 @@ pub(crate) struct Page {
     pub(crate) body: Vec<u8>,
 }
 
+/// A request, as the site saw it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    /// The path and query; of a request to a proxy the whole URL.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     /// Pages by path and query; all others are not found.
@@ -35,6 +46,8 @@ struct Shared {
     all: Option<Page>,
     /// The paths that were asked for, with the status of the answer.
     asked: Vec<(String, u16)>,
+    /// All requests, in order.
+    seen: Vec<Seen>,
     /// The headers of the last request, and of the last one for each path.
     last: HeaderMap,
     last_of: BTreeMap<String, HeaderMap>,
@@ -57,12 +70,22 @@ impl Site {
 
     /// Serves them at an address.
     pub(crate) async fn start_at(address: &str, pages: &[(&str, &str)]) -> Self {
+        Self::start_by(address, Mode::Origin, pages).await
+    }
+
+    /// Is a proxy, which answers requests for any host by the path alone.
+    pub(crate) async fn start_proxy(pages: &[(&str, &str)]) -> Self {
+        Self::start_by("127.0.0.1:0", Mode::Proxy, pages).await
+    }
+
+    async fn start_by(address: &str, mode: Mode, pages: &[(&str, &str)]) -> Self {
         let (shared, stalling): (Arc<Mutex<Shared>>, Arc<Notify>) = Default::default();
         let shutdown = Shutdown::new();
         let listener = server::bind(address.parse().unwrap()).await.unwrap();
         let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let router = Router::new().fallback(answer).with_state((shared.clone(), stalling.clone()));
-        tokio::spawn(server::serve(listener, router, Limits::default(), shutdown.clone()));
+        let limits = Limits { mode, ..Limits::default() };
+        tokio::spawn(server::serve(listener, router, limits, shutdown.clone()));
         let site = Self { url, shared, stalling, shutdown };
         for (path, body) in pages {
             site.set(path, body);
@@ -118,6 +141,11 @@ impl Site {
         self.stalling.notified().await;
     }
 
+    /// Returns all requests so far, in order.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.shared.lock().unwrap().seen.clone()
+    }
+
     /// Returns a header of the last request.
     pub(crate) fn last_header(&self, name: &str) -> Option<String> {
         let shared = self.shared.lock().unwrap();
@@ -151,6 +179,15 @@ pub(crate) fn web_of(config: &mut Config) -> &mut Web {
         Some(Root::Web(web)) => web,
         other => panic!("{other:?}"),
     }
+}
+
+/// Returns settings for a site with a public name, which is reached by a proxy: this one.
+pub(crate) fn config_by(tree: &Tree, proxy: &Site, url: &str) -> Config {
+    let mut config = config(tree, proxy);
+    let web = web_of(&mut config);
+    web.url = Url::parse(url).unwrap();
+    web.proxy = Some(Proxy::new(proxy.url.clone(), None).unwrap().fetching_https());
+    config
 }
 
 /// Starts a gatherer of the site, and waits for its first pass.
@@ -192,6 +229,7 @@ async fn answer(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
+    let at = clock::monotonic();
     let path = uri.path_and_query().map_or_else(String::new, ToString::to_string);
     let is_stalled =
         shared.lock().unwrap().stalled.as_ref().is_some_and(|text| path.contains(text));
@@ -200,6 +238,7 @@ async fn answer(
         std::future::pending::<()>().await;
     }
     let mut shared = shared.lock().unwrap();
+    shared.seen.push(Seen { at, target: uri.to_string(), headers: headers.clone() });
     let missing = page(404, &[], "");
     let own = shared.pages.get(&path).unwrap_or(&missing);
     let answer = match &shared.all {

@@ -138,6 +138,23 @@ async fn pyftpdlib_is_read_over_tls() {
     check_secure(server.running.address, &server.authority).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn vsftpd_is_read_over_tls_from_the_first_byte_on() {
+    let server = Vsftpd::start_implicit(&files());
+    let port = server.running.address.port();
+    let at = |path: &str| Url::parse(&format!("ftps://localhost:{port}/{path}")).unwrap();
+    let extra_roots = vec![der(&server.authority)];
+    let client = Client::new(Settings { extra_roots, ..settings() });
+    let sub = client.list(&at("sub/")).await.unwrap();
+    assert_eq!(only(&sub), ["-R [1]/", "c d.txt 5"]);
+    for (name, content) in files().iter().filter(|it| it.1.len() < 200_000) {
+        let fetched = client.fetch(&at(&name.replace(' ', "%20"))).await.unwrap();
+        assert!(fetched.bytes == *content, "{name}");
+    }
+    let error = Client::new(settings()).list(&at("")).await.unwrap_err();
+    assert!(matches!(error.fault, Fault::Net(net::Error::Tls { .. })), "{error}");
+}
+
 async fn check_secure(address: SocketAddr, authority: &str) {
     let plain = Client::new(settings()).list(&url(address, "")).await.unwrap_err();
     assert!(matches!(plain.fault, Fault::Login { .. } | Fault::Refused { .. }), "{plain}");

@@ -5,9 +5,11 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 use crate::certificates::Authority;
 use crate::peer::{NEWS, Peer, Running, free_port, succeed};
@@ -62,7 +64,8 @@ impl Inn {
             "runasuser: {NEWS}\nrunasgroup: {NEWS}\nmta: \"/bin/true\"\ndomain: news.invalid\n\
              organization: test\npathhost: news.invalid\nhismethod: hisv6\n\
              enableoverview: true\novmethod: tradindexed\nbindaddress: 127.0.0.1\n\
-             bindaddress6: \"::1\"\nport: {port}\nartcutoff: 0\ntlscertfile: {}\ntlskeyfile: {}\n",
+             bindaddress6: \"::1\"\nport: {port}\nartcutoff: 0\ngroupbaseexpiry: true\n\
+             tlscertfile: {}\ntlskeyfile: {}\n",
             certificate.display(),
             key.display(),
         );
@@ -73,6 +76,8 @@ impl Inn {
         peer.write("etc/storage.conf", "method tradspool {\n newsgroups: *\n class: 0\n}\n");
         peer.write("etc/incoming.conf", "peer local {\n hostname: \"127.0.0.1\"\n}\n");
         peer.write("etc/newsfeeds", "ME:*::\n");
+        // What expires, does so at once.
+        peer.write("etc/expire.ctl", "/remember/:0\n*:A:0:0:0\n");
         peer.write("etc/passwd", format!("{NAME}:{HASH}\n"));
         let readers = format!(
             "auth all {{ hosts: \"*\" default: \"anybody\" }}\n\
@@ -123,6 +128,26 @@ impl Inn {
 
     pub(crate) fn cancel(&self, id: &str) {
         succeed(program(&self.peer, "ctlinnd").args(["cancel", id]));
+    }
+
+    /// Lets all articles that are there expire.
+    pub(crate) async fn expire(&self) {
+        // It counts in seconds, and keeps what has come within this one.
+        let second = || UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let now = second();
+        while second() == now {
+            sleep(Duration::from_millis(20)).await;
+        }
+        succeed(&mut program(&self.peer, "expireover"));
+    }
+
+    /// Starts its part for readers once more, with TLS from the first byte of each connection on,
+    /// as `snews://` has it.
+    pub(crate) fn start_implicit(&self) -> Running {
+        let port = free_port();
+        let mut command = program(&self.peer, "nnrpd");
+        command.args(["-D", "-f", "-S", "-b", "127.0.0.1", "-p", &port.to_string()]);
+        Running::start(command, port)
     }
 }
 

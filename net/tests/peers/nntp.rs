@@ -96,6 +96,21 @@ async fn inn_gives_a_closed_group_to_its_account_over_tls() {
     assert!(matches!(error.fault, Fault::Net(net::Error::Tls { .. })), "{error}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn inn_is_read_over_tls_from_the_first_byte_on() {
+    let inn = Inn::start();
+    inn.give("<1@x>", "test.a", "One", "one\r\n").await;
+    let secure = inn.start_implicit();
+    let url = Url::parse(&format!("snews://localhost:{}/", secure.address.port())).unwrap();
+    let untrusted = Settings { url, ..settings(secure.address) };
+    let trusted = Settings { extra_roots: vec![der(&inn.authority)], ..untrusted.clone() };
+    let mut reader = Reader::new(trusted).unwrap();
+    reader.group("test.a").await.unwrap().unwrap();
+    assert_eq!(found(reader.article(Part::Body, 11).await.unwrap()).bytes, b"one\r\n");
+    let error = Reader::new(untrusted).unwrap().group("test.a").await.unwrap_err();
+    assert!(matches!(error.fault, Fault::Net(net::Error::Tls { .. })), "{error}");
+}
+
 /// The commands that a scripted server was sent, over all its connections.
 type Sent = Arc<Mutex<Vec<String>>>;
 

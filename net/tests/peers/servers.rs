@@ -29,6 +29,15 @@ impl Vsftpd {
     /// Starts vsftpd; `secure`: with TLS alone, and with data connections that take up the TLS of
     /// their control connection.
     pub(crate) fn start(secure: bool, files: &[(&str, Vec<u8>)]) -> Self {
+        Self::start_with(secure, "", files)
+    }
+
+    /// Starts it with TLS from the first byte of each connection on, as `ftps://` has it.
+    pub(crate) fn start_implicit(files: &[(&str, Vec<u8>)]) -> Self {
+        Self::start_with(true, "implicit_ssl=YES\n", files)
+    }
+
+    fn start_with(secure: bool, more: &str, files: &[(&str, Vec<u8>)]) -> Self {
         let peer = Peer::unpack("vsftpd");
         peer.make_folder("root");
         peer.make_folder("empty");
@@ -49,7 +58,7 @@ impl Vsftpd {
              ftp_username={user}\nnopriv_user={user}\nls_recurse_enable=YES\n\
              seccomp_sandbox=NO\nxferlog_enable=NO\nhide_ids=YES\nssl_enable={yes}\n\
              allow_anon_ssl=YES\nforce_anon_logins_ssl={yes}\nforce_anon_data_ssl={yes}\n\
-             require_ssl_reuse=YES\nssl_ciphers=HIGH\n"
+             require_ssl_reuse=YES\nssl_ciphers=HIGH\n{more}"
         );
         for (name, path) in [
             ("anon_root", peer.path("root")),

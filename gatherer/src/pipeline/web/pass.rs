@@ -255,8 +255,13 @@ impl<'r> Crawl<'r> {
         let traps = lock(&self.frontier).traps().to_vec();
         for trap in traps {
             let (kind, count) = (Out::Trap(trap.kind), trap.count);
-            let message =
-                format!("{kind}: {count} URLs that begin with {} are left out", trap.prefix);
+            let cap = self.web.plan.web.trap_cap(trap.kind);
+            let remedy = cap.map(|it| format!("; set `trap_urls_max` to raise the cap of {it}"));
+            let message = format!(
+                "{kind}: {count} URLs that begin with {} are left out{}",
+                trap.prefix,
+                remedy.unwrap_or_default()
+            );
             site.problem_from_walk(self.run.walk, trap.example, "trap", message);
         }
     }
