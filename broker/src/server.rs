@@ -176,7 +176,8 @@ fn open(
     engine.set_ranking(config.ranking);
     let timeouts = config.timeouts.request;
     let client = Client::new(net::client::Settings { timeouts, ..control.client_settings() });
-    let collector = Collector::open(collection.clone(), client, &author.id, &config, now_ms)?;
+    let collector =
+        Collector::open(collection.clone(), client.clone(), &author.id, &config, now_ms)?;
     // The settings allow `push` without `base_url` only where this URL reaches the broker.
     let base =
         config.daemon.base_url.clone().or_else(|| format!("http://{local_addr}/").parse().ok());
@@ -210,7 +211,7 @@ fn open(
     };
     config.daemon.write_admin_address(admin_addr)?;
     let page = PageState::new(engine.clone(), collection.clone(), pages)
-        .with_copies(config.object_cache.clone())
+        .with_copies(&config.object_caches, client)
         .with_views(views, stages.membership.clone())
         .asking(route)
         .at(config.daemon.base_url.as_ref());
@@ -392,6 +393,7 @@ impl Handle {
             cost: collector.cost(),
             pulls: collector.counters().pulls,
             push: notifier.status(),
+            warnings: inner.page.route().map(Route::warnings).unwrap_or_default(),
             sources: collector.status(&config, &held_by_source),
         }
     }

@@ -88,6 +88,9 @@ pub struct Status {
     /// Subscribers to the broker's own changes.
     #[serde(default)]
     pub push: exchange::push::Status,
+    /// What brokers that searches everywhere may ask claim beyond what can be, which does not count; at most 100.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// The sources, in the order of the settings.
     pub sources: Vec<SourceStatus>,
 }

@@ -47,6 +47,7 @@ use net::shutdown::Shutdown;
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::JoinError;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::change::Version;
 use crate::collection::Collection;
@@ -55,8 +56,10 @@ use crate::log::View;
 use crate::log::holes::Holes;
 use crate::log::served;
 use crate::member;
+use crate::notice::Author;
 use crate::replica::Replica;
-use crate::wire::{KEY, set_missing, set_stream_headers, value};
+use crate::wire::site::is_provable;
+use crate::wire::{KEY, SITE, set_missing, set_stream_headers, value};
 
 use answers::AnswerCache;
 use consumers::SharedConsumers;
@@ -65,6 +68,8 @@ use request::{Query, Refusal, negotiate, purged, text};
 pub use selection::Selection;
 use selection::Selections;
 use snapshot::{Snapshot, Snapshots};
+
+pub use crate::wire::site::proof_of_site;
 
 /// Largest value of `wait`, in seconds.
 pub const WAIT_SECS_MAX: u64 = 60;
@@ -91,6 +96,19 @@ pub struct FeedOptions {
     /// The feed's owner: id and public key, as `ID KEY`. Consumers that trust this source recognize
     /// its own notices by the key. Default: no owner is sent.
     pub owner: Option<String>,
+    /// The proof that the feed is the owner's own, by [`proof_of_site`]. Default: none is sent.
+    pub site: Option<String>,
+}
+
+impl FeedOptions {
+    /// Names the owner, with the proof that it serves at its `base_url`. Without a URL, and with
+    /// one of this machine alone, there is no proof.
+    #[must_use]
+    pub fn owned_by(self, owner: &Author, base_url: Option<&Url>) -> Self {
+        let Author { id, identity } = owner;
+        let site = base_url.filter(|it| is_provable(it)).map(|it| proof_of_site(identity, it));
+        Self { owner: Some(format!("{id} {}", identity.key())), site, ..self }
+    }
 }
 
 impl Default for FeedOptions {
@@ -103,6 +121,7 @@ impl Default for FeedOptions {
             patience: Duration::from_secs(10),
             shutdown: Shutdown::new(),
             owner: None,
+            site: None,
         }
     }
 }
@@ -209,9 +228,13 @@ impl FeedServer {
             refusal.response()
         });
         // A replica's consumers recognize the origin's notices by the origin's key.
-        let owner = self.shared.options.owner.clone().or_else(|| self.shared.log.owner());
+        let FeedOptions { owner, site, .. } = &self.shared.options;
+        let owner = owner.clone().or_else(|| self.shared.log.owner());
         if let Some(owner) = owner {
             response.headers_mut().insert(KEY, value(owner));
+        }
+        if let Some(site) = site {
+            response.headers_mut().insert(SITE, value(site));
         }
         if request.method() == Method::HEAD {
             *response.body_mut() = body::empty();

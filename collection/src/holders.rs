@@ -165,8 +165,8 @@ const OF_A_PART: u64 = u64::MAX - 2;
 pub struct Pulled {
     /// The source's name.
     pub source: String,
-    /// The source's id, which is made of its key; `None` if it has none.
-    pub id: Option<String>,
+    /// Whose feed the source is; `None` if it names no key.
+    pub id: Option<Owner>,
     /// The epoch to which the serials belong.
     pub epoch: Epoch,
     /// The changes with their serials at the source, in ascending order.
@@ -176,6 +176,15 @@ pub struct Pulled {
     /// The generation of the snapshot that ends with these changes, if one does: the source's
     /// objects of other generations are released.
     pub end_of_snapshot: Option<u64>,
+}
+
+/// Whose feed a source is, by the key that it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The id, which is made of the key.
+    pub id: String,
+    /// Whether it is shown that the key's owner serves there. Otherwise it is the source's word.
+    pub is_shown: bool,
 }
 
 /// A source's hold on an object.
@@ -188,7 +197,7 @@ pub(crate) struct Holder {
     pub(crate) generation: u64,
     /// The ids of those through whom the record came; the source is the last.
     pub(crate) path: Vec<String>,
-    /// Whether the source is the object's own gatherer.
+    /// Whether the source is the object's own gatherer, shown or by its word.
     pub(crate) is_own: bool,
 }
 
@@ -296,6 +305,8 @@ pub(crate) struct Withdrawn {
     pub(crate) version: Version,
     /// When that was learned.
     pub(crate) at: Stamp,
+    /// Whether it was learned from the gatherer itself, which has shown that.
+    pub(crate) is_shown: bool,
 }
 
 impl Withdrawn {
@@ -307,12 +318,15 @@ impl Withdrawn {
         let mut out = Vec::new();
         put_version(&mut out, self.version);
         put(&mut out, self.at.0);
+        put(&mut out, u64::from(self.is_shown));
         out
     }
 
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let rest = &mut bytes;
-        Some(Self { version: get_version(rest)?, at: Stamp(get(rest)?) })
+        let (version, at) = (get_version(rest)?, Stamp(get(rest)?));
+        // Those of before end here.
+        Some(Self { version, at, is_shown: get(rest) == Some(1) })
     }
 }
 
@@ -401,6 +415,16 @@ mod tests {
         let version = Version { epoch: Epoch(3), serial: 9 };
         let expected = Holder { generation: 5, ..holder("s", version, &[]) };
         assert_eq!(holders.list, [expected]);
+    }
+
+    #[test]
+    fn what_was_withdrawn_before_was_learned_from_anybody() {
+        let version = Version { epoch: Epoch(3), serial: 9 };
+        let withdrawn = Withdrawn { version, at: Stamp(7), is_shown: true };
+        let bytes = withdrawn.encode();
+        assert_eq!(Withdrawn::decode(&bytes), Some(withdrawn));
+        let of_before = bytes.get(..bytes.len() - 1).and_then(Withdrawn::decode);
+        assert_eq!(of_before, Some(Withdrawn { is_shown: false, ..withdrawn }));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use error::{Damage, Error};
 pub use feed::consumers::Consumer;
 pub use feed::purge::PurgeReport;
 pub use heal::Healing;
-pub use holders::{Cursor, Part, Progress, Pulled};
+pub use holders::{Cursor, Owner, Part, Progress, Pulled};
 pub use log::scan::Scan;
 pub use notice::{Author, Notice, REASON_BYTES_MAX, Subject};
 pub use options::Options;

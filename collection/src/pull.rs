@@ -36,10 +36,10 @@ use tokio::time::sleep;
 use crate::change::{Epoch, Stamp, Version};
 use crate::collection::Collection;
 use crate::error::Error;
-use crate::holders::{Cursor, Progress};
+use crate::holders::{Cursor, Owner, Progress};
 use crate::report::Applied;
 use crate::wire::client::{Answer, PIECES_AHEAD, forward, is_transfer_error, range_start};
-use crate::wire::{self, joined, value};
+use crate::wire::{self, joined, site, value};
 
 pub use crate::wire::client::{FeedClient, Kind, PullLimits};
 use intake::{Intake, Stream, Tally};
@@ -321,16 +321,18 @@ impl Puller {
         request
     }
 
-    /// Notes the key that the source names as its own: its notices are recognized by it. Returns its id, if it
-    /// is made of the key.
-    fn note_key(&self, response: &Response) -> Option<String> {
-        self.note_owner(response.headers.get(wire::KEY).and_then(|it| it.to_str().ok()))
+    /// Notes the key that the source names as its own: its notices are recognized by it. Returns
+    /// who it is, if its id is made of the key.
+    fn note_key(&self, response: &Response) -> Option<Owner> {
+        self.note_owner(response.header(wire::KEY.as_str()), response.header(wire::SITE.as_str()))
     }
 
-    fn note_owner(&self, owner: Option<&str>) -> Option<String> {
+    fn note_owner(&self, owner: Option<&str>, proof: Option<&str>) -> Option<Owner> {
         let (id, key) = owner?.split_once(' ')?;
         self.collection.source_key(&self.feed.source, key);
-        (identity::id_of(key) == id).then(|| id.to_owned())
+        // Of several URLs of a source, the one that was asked counts.
+        let is_shown = proof.is_some_and(|it| site::is_shown(key, it, &self.feed.base));
+        (identity::id_of(key) == id).then(|| Owner { id: id.to_owned(), is_shown })
     }
 
     fn delta(&self, response: &Response, answer: Answer, have: &Cursor) -> Result<Intake, Error> {

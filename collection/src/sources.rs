@@ -8,6 +8,11 @@
 //! as long as deletes are remembered. While the gatherer's own feed holds it, other sources' words count for their own holds
 //! alone. Any other delete releases the hold of its source.
 //!
+//! Anybody can copy a gatherer's key. A source that is shown to serve where the key's owner does
+//! decides. Of several others that name the same key, none ends what another one holds. That is
+//! decided for each object by its holds, which are read anyway: nothing else has to be remembered,
+//! and a source has no less right to what it holds because the other one came first.
+//!
 //! Source: ARCHITECTURE.md, "Invariants".
 
 pub(crate) mod harvested;
@@ -87,7 +92,7 @@ impl Collection {
         now: Stamp,
     ) -> Result<Applied, Error> {
         let mut merge = Merge::new(&self.inner, &pulled.source);
-        (merge.id, merge.now) = (pulled.id.as_deref(), now);
+        (merge.id, merge.now) = (pulled.id.as_ref(), now);
         merge.is_aftermath = self.aftermath()?.is_some();
         let snapshot = pulled.cursor.snapshot.as_ref().map(|it| it.generation);
         let generation = pulled.end_of_snapshot.or(snapshot);

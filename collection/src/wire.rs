@@ -2,6 +2,7 @@
 //! [`feed`](crate::feed) describes, and the end of blocking tasks.
 
 pub(crate) mod client;
+pub(crate) mod site;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use tokio::task::JoinHandle;
@@ -18,6 +19,8 @@ pub(crate) const FROM: HeaderName = HeaderName::from_static("harvest-from");
 pub(crate) const TO: HeaderName = HeaderName::from_static("harvest-to");
 /// The server's id and public key.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("harvest-key");
+/// The proof that the feed is the server's own; see [`site`].
+pub(crate) const SITE: HeaderName = HeaderName::from_static("harvest-site");
 /// The consumer's id.
 pub(crate) const CONSUMER: HeaderName = HeaderName::from_static("harvest-consumer");
 pub(crate) const OBJECTS: HeaderName = HeaderName::from_static("harvest-objects");

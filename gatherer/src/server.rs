@@ -142,8 +142,9 @@ impl Server {
         let site = shared.site.clone();
         // The first task that ends, for whatever reason, ends the others.
         let child = shutdown.child();
-        let owner = Some(format!("{} {}", shared.author.id, shared.author.identity.key()));
-        let options = FeedOptions { shutdown: child.clone(), owner, ..FeedOptions::default() };
+        let options = FeedOptions { shutdown: child.clone(), ..FeedOptions::default() };
+        let base_url = shared.config().daemon.base_url.clone();
+        let options = options.owned_by(&shared.author, base_url.as_ref());
         let feed = FeedServer::new(shared.site.collection.clone(), options);
         let (notifier, stop) = (shared.notifier.clone(), child.clone());
         let public = serve::public(shared.clone(), self.front, self.pages, feed.clone());

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::error::Error;
-use broker::route::summary::{QUERY, is_summary_of};
-use collection::member::{Decoder, MEMBER_BYTES_MAX};
+use broker::route::summary::{self, QUERY};
 use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{
-    Change, Collection, Cursor, Epoch, GATHERER_ID, ORIGIN_VERSION, Options, Pulled, Stamp, Version,
+    Change, Collection, Cursor, Epoch, GATHERER_ID, ORIGIN_VERSION, Options, Owner, Pulled, Stamp,
+    Version,
 };
 use net::client::{Client, Request};
 use net::clock;
@@ -267,7 +267,7 @@ impl Summaries {
         let serial = before.map_or(0, |it| it.serial) + 1;
         let pulled = Pulled {
             source: id.to_owned(),
-            id: Some(id.to_owned()),
+            id: Some(Owner { id: id.to_owned(), is_shown: true }),
             epoch: TAKEN,
             changes: vec![(serial, Change::Update(record))],
             cursor: Cursor { epoch: TAKEN, serial, snapshot: None, part: None },
@@ -305,19 +305,8 @@ impl Summaries {
 
 /// Returns the summary of a broker itself in its feed.
 fn own_summary(id: &str, bytes: &[u8]) -> Result<Change, String> {
-    let mut decoder = Decoder::new(MEMBER_BYTES_MAX);
-    decoder.feed(bytes);
-    let mut found = None;
-    while let Some(member) = decoder.next_member().map_err(|it| it.to_string())? {
-        for scanned in member.changes().map_err(|it| it.to_string())? {
-            if let Change::Update(record) = &scanned.change
-                && is_summary_of(record, id)
-            {
-                found = Some(scanned.change);
-            }
-        }
-    }
-    found.ok_or_else(|| "its feed has no summary of its own".to_owned())
+    let found = summary::own_summary(id, bytes)?;
+    found.map(Change::Update).ok_or_else(|| "its feed has no summary of its own".to_owned())
 }
 
 #[cfg(test)]

@@ -273,6 +273,7 @@ fn public_url(status: &Status) -> String {
 /// warnings.
 fn push_lines(status: &Status) -> Vec<String> {
     let mut lines = push::status_lines(&status.push);
+    lines.extend(status.warnings.iter().map(|it| format!("WARNING: {it}")));
     for source in &status.sources {
         if let Some(part) = &source.part {
             lines.push(format!("of {} is pulled {part}", source.name));
@@ -511,6 +512,7 @@ mod tests {
                 held_back: vec!["polite".to_owned()],
                 ..Expected::default()
             },
+            warnings: vec!["broker Liar at http://l/: it boasts".to_owned()],
             sources: vec![source],
             ..Status::default()
         };
@@ -519,6 +521,7 @@ mod tests {
             "Library",
             "PROBLEM: disk full",
             "HELD: 20 of 100",
+            "WARNING: broker Liar at http://l/: it boasts",
             "docs",
             "86.4",
             "30.0 s",

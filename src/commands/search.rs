@@ -9,7 +9,6 @@ use anyhow::{Context as _, bail};
 use broker::answer::{Answer, AskedState, Everywhere, Hit, Matching, Notice, Reasons, Snippet};
 use clap::builder::ArgPredicate;
 use http::StatusCode;
-use net::client::Request;
 use query::QueryError;
 use url::Url;
 use web::foreign::{harmless, visible};
@@ -27,6 +26,7 @@ const BROKER: &str = "http://127.0.0.1:8501/";
   harvest search solar panels
   harvest search 'title:budget AND type:PDF -draft' --limit 3
   harvest search --everywhere 'glaciers of the Andes'
+  harvest search oak --broker https://a.example/ --broker https://b.example/
   harvest search 'author:\"Ada Lovelace\" OR analy*' --json | jq '.hits[].url'")]
 pub(crate) struct Args {
     /// Words, "phrases", field:term, AND OR NOT + -, prefix*, fuzzy~1, /regex/, ranges.
@@ -61,9 +61,10 @@ pub(crate) struct Args {
     #[arg(long)]
     everywhere: bool,
     /// The broker to ask; default: the `harvest up` that runs for the current folder, else the only
-    /// one that runs, else http://127.0.0.1:8501/.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
-    broker: Option<Url>,
+    /// one that runs, else http://127.0.0.1:8501/. Several have the same, as replicas do: the nearest is
+    /// asked, and the next one if that does not answer.
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
+    broker: Vec<Url>,
 }
 
 impl Args {
@@ -84,16 +85,18 @@ fn named(name: &str) -> Cow<'_, str> {
 
 /// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let broker = broker(args.broker.as_ref())?;
+    let brokers = match &*args.broker {
+        [] => vec![broker(None)?],
+        named => named.to_vec(),
+    };
     let query = args.query();
-    let request = Request::get(address(&args, &broker)?);
-    let response = admin::client().send(request).await.with_context(|| {
+    let asked = admin::ask_nearest(&brokers, |it| address(&args, it)).await;
+    let (broker, status, body) = asked.with_context(|| {
+        let places = admin::either(&brokers);
         format!(
-            "no broker answers at {broker}; start one with `harvest up`, or name it with --broker"
+            "no broker answers at {places}; start one with `harvest up`, or name it with --broker"
         )
     })?;
-    let status = response.status;
-    let body = response.bytes(admin::ANSWER_BYTES_MAX).await?;
     if status == StatusCode::BAD_REQUEST {
         bail!("{}", point_out(&query, &body));
     }
@@ -236,6 +239,9 @@ fn render_asked(text: &mut String, everywhere: &Everywhere) {
             AskedState::Closed => "wants a token".to_owned(),
             AskedState::Failed => format!("failed: {}", it.problem.as_deref().unwrap_or_default()),
         };
+        for warning in &it.warnings {
+            outcome += &format!("; {warning}");
+        }
         if let Some(via) = &it.via {
             outcome += &format!(", asked by {via}");
         }
@@ -331,7 +337,7 @@ mod tests {
             matching: None,
             explain: false,
             everywhere: false,
-            broker: None,
+            broker: vec![],
         }
     }
 

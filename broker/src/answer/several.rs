@@ -30,6 +30,14 @@ impl Statistics {
         }
     }
 
+    /// Returns whether they have more than there can be, as [`within`](Self::within) cuts it.
+    pub(crate) fn are_too_many(&self) -> bool {
+        let longest = self.documents.saturating_mul(WORDS_MAX);
+        OBJECTS_MAX < self.documents
+            || self.words.values().any(|it| self.documents < *it)
+            || self.lengths.values().any(|it| longest < *it)
+    }
+
     /// Returns them made to fit: of the words and fields of `own` alone, and no word in more objects than there are.
     #[must_use]
     pub fn within(mut self, own: &Self) -> Self {
@@ -121,6 +129,9 @@ pub struct AskedBroker {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// What it has claimed beyond what can be, which does not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The name of the broker that has asked it in turn, if another one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
@@ -139,4 +150,50 @@ pub enum AskedState {
     Closed,
     /// It failed.
     Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns statistics of so many objects, with these lengths of fields and numbers of objects by word.
+    fn statistics(documents: u64, lengths: &[(&str, u64)], words: &[(&str, u64)]) -> Statistics {
+        let map = |all: &[(&str, u64)]| all.iter().map(|it| (it.0.to_owned(), it.1)).collect();
+        Statistics { documents, lengths: map(lengths), words: map(words) }
+    }
+
+    /// Checks what is left of statistics, where ours are of the words `ice` and `title:ice` in `body` and `title`.
+    fn check(sent: &Statistics, is_too_many: bool, expected: &Statistics) {
+        let own = statistics(1, &[("body", 1), ("title", 1)], &[("ice", 1), ("title:ice", 1)]);
+        assert_eq!(sent.are_too_many(), is_too_many, "{sent:?}");
+        assert_eq!(sent.clone().within(&own), *expected);
+    }
+
+    #[test]
+    fn statistics_of_others_are_made_to_fit() {
+        // What fits stays, whatever ours are.
+        let fits = statistics(100, &[("body", 9_000)], &[("ice", 100), ("title:ice", 0)]);
+        check(&fits, false, &fits);
+        check(&Statistics::default(), false, &Statistics::default());
+        // Of words and fields that are not asked for, nothing.
+        let more = statistics(9, &[("body", 9), ("url", 9)], &[("ice", 9), ("url:ice", 9)]);
+        check(&more, false, &statistics(9, &[("body", 9)], &[("ice", 9)]));
+        // No word in more objects than there are.
+        let words = statistics(9, &[], &[("ice", 10), ("title:ice", 9)]);
+        check(&words, true, &statistics(9, &[], &[("ice", 9), ("title:ice", 9)]));
+        // No field of more words than so many objects have.
+        let longest = 9 * WORDS_MAX;
+        let lengths = statistics(9, &[("body", longest), ("title", longest + 1)], &[]);
+        check(&lengths, true, &statistics(9, &[("body", longest), ("title", longest)], &[]));
+        // No more objects than anybody has, and the rest is held against that.
+        let all = statistics(u64::MAX, &[("body", u64::MAX)], &[("ice", u64::MAX)]);
+        let longest = OBJECTS_MAX * WORDS_MAX;
+        check(&all, true, &statistics(OBJECTS_MAX, &[("body", longest)], &[("ice", OBJECTS_MAX)]));
+        let most = statistics(OBJECTS_MAX, &[("body", longest)], &[("ice", OBJECTS_MAX)]);
+        check(&most, false, &most);
+        // Sums of many are bounded, too.
+        let mut sum = all.clone();
+        sum.add(&all);
+        assert_eq!(sum, all);
+    }
 }

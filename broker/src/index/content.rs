@@ -26,6 +26,8 @@ const FIELDS: [TextField; 4] =
     [TextField::Title, TextField::Keywords, TextField::Description, TextField::Body];
 /// Processor time for the best objects of all words.
 const WEIGHING_MAX: Duration = Duration::from_secs(5);
+/// By how many objects words are weighed, and how many of them have each word: the same for all brokers.
+const ALIKE: (u64, u64) = (1_000_000, 1_000);
 /// Longest word that is summarized, in bytes.
 const WORD_BYTES_MAX: usize = 40;
 
@@ -111,8 +113,11 @@ impl Index {
         let counted = compiler.counted();
         let failed = |source| self.failed(source);
         let (mut words, mut lengths) = (BTreeMap::new(), BTreeMap::new());
+        let documents = searcher.num_docs();
         for forms in &counted {
-            words.insert(forms.key(searcher.schema()), forms.objects(&searcher).map_err(failed)?);
+            // The engine counts objects that are deleted, until it merges them away.
+            let having = forms.objects(&searcher).map_err(failed)?.min(documents);
+            words.insert(forms.key(searcher.schema()), having);
             for field in forms.fields() {
                 let name = searcher.schema().get_field_name(field.field).to_owned();
                 if let Entry::Vacant(it) = lengths.entry(name) {
@@ -120,7 +125,7 @@ impl Index {
                 }
             }
         }
-        Ok(Statistics { documents: searcher.num_docs(), lengths, words })
+        Ok(Statistics { documents, lengths, words })
     }
 }
 
@@ -132,10 +137,11 @@ fn standard(own: Statistics) -> Statistics {
         _ => 10,
     };
     let Statistics { lengths, words, .. } = own;
+    let (documents, having) = ALIKE;
     Statistics {
-        documents: 1_000_000,
-        lengths: lengths.into_keys().map(|it| (it.clone(), 1_000_000 * length(&it))).collect(),
-        words: words.into_keys().map(|it| (it, 1_000)).collect(),
+        documents,
+        lengths: lengths.into_keys().map(|it| (it.clone(), documents * length(&it))).collect(),
+        words: words.into_keys().map(|it| (it, having)).collect(),
     }
 }
 
@@ -258,4 +264,24 @@ fn count_occurrences(
         counts.occurrences = counts.occurrences.max(counts.objects);
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::rank::{Bm25f, Factors};
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small score")]
+    fn the_highest_score_of_a_word_is_that_of_the_usual_ranking() {
+        let (documents, having) = ALIKE;
+        let words = Bm25f::new(having, documents, 1.0);
+        assert!(words.score(1e6) <= words.unmeasured(), "however often it occurs");
+        // As the second look has them for one word, which is near to nothing.
+        let Factors { title, title_exact, name, age, .. } = Factors::default();
+        let most = words.unmeasured() * (1.0 + title + title_exact) * (1.0 + name) * (1.0 + age);
+        assert_eq!((most * 1_000.0).ceil() as u64, BEST_MAX);
+        assert_eq!((thousandths(most), thousandths(2.0 * most)), (BEST_MAX - 1, BEST_MAX));
+        assert_eq!((thousandths(f32::NAN), thousandths(-1.0)), (0, 0));
+    }
 }

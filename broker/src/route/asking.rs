@@ -166,8 +166,7 @@ impl Asking {
         let mut url = base.join(path).map_err(|it| Failure::Failed(it.to_string()))?;
         url.query_pairs_mut().extend_pairs(parameters);
         let token = peer.token.as_ref().map(|it| it.secret().to_owned());
-        let limit = parameters.iter().find(|it| it.0 == "limit");
-        let hits = limit.and_then(|it| it.1.parse().ok()).unwrap_or(HITS_DEFAULT as u64);
+        let hits = hits_asked(parameters);
         Ok(Request {
             timeouts: Some(Timeouts { connect: Duration::from_secs(2), ..Timeouts::default() }),
             response_bytes_max: Some(BYTES_MAX.saturating_add(hits.saturating_mul(HIT_BYTES_MAX))),
@@ -176,6 +175,12 @@ impl Asking {
             ..Request::get(url).token(token).allow_private(peer.allow_private)
         })
     }
+}
+
+/// Returns for how many hits these parameters ask.
+pub(super) fn hits_asked(parameters: &[(&str, &str)]) -> u64 {
+    let limit = parameters.iter().find(|it| it.0 == "limit");
+    limit.and_then(|it| it.1.parse().ok()).unwrap_or(HITS_DEFAULT as u64)
 }
 
 async fn answer<T: DeserializeOwned>(

@@ -165,10 +165,11 @@ impl PageState {
         (own, text): (&Parameters, &str),
     ) -> Result<Vec<Outcome>, Error> {
         let Round { route, client, asked, deadline, spent } = round;
-        let is_sent_on = 0 < asked.hops || asked.search.is_some();
+        let asks_others = 0 < asked.hops;
+        let is_sent_on = asks_others || asked.search.is_some();
         let to_others = Parameters {
             search: is_sent_on.then(|| asked.search.clone().unwrap_or_else(|| route.name())),
-            scope: if 0 < asked.hops { Scope::Everywhere } else { Scope::Here },
+            scope: if asks_others { Scope::Everywhere } else { Scope::Here },
             within: is_sent_on.then(|| deadline.saturating_duration_since(Instant::now())),
             hops: asked.hops.saturating_sub(1),
             ..own.clone()
@@ -182,7 +183,8 @@ impl PageState {
                     let (route, parameters) = ((*route).clone(), Arc::clone(&parameters));
                     let (deadline, spent) = (*deadline, Arc::clone(spent));
                     running.spawn(async move {
-                        route.ask(&peer, &parameters, (deadline, &spent)).await
+                        let asking = (&*parameters, asks_others);
+                        route.ask(&peer, asking, (deadline, &spent)).await
                     });
                 }
             }
@@ -198,7 +200,8 @@ impl PageState {
                 Ok(Err(error)) => return Err(error),
             };
             let (broker, took) = (route.here().clone(), began.elapsed());
-            outcomes.push(Outcome { broker, answer, took, objects_max: u64::MAX });
+            let (objects_max, warnings) = (u64::MAX, Vec::new());
+            outcomes.push(Outcome { broker, answer, took, objects_max, warnings });
         }
         while let Some(ended) = running.join_next().await {
             outcomes.extend(ended.ok());
@@ -225,7 +228,7 @@ fn impossible(asked: &Parameters) -> Option<String> {
 /// Returns one answer of all, which names who was asked.
 fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, mut known: Everywhere) -> Answer {
     let (mut parts, mut asked, mut in_turn) = (Vec::new(), Vec::new(), Vec::new());
-    for Outcome { broker, answer, took, objects_max } in outcomes {
+    for Outcome { broker, answer, took, objects_max, warnings } in outcomes {
         if let Some(others) = answer.as_ref().ok().and_then(|it| it.everywhere.as_ref()) {
             known.messages = known.messages.saturating_add(others.messages);
             known.bytes = known.bytes.saturating_add(others.bytes);
@@ -239,6 +242,7 @@ fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, mut known: Everywher
             total: answer.as_ref().map_or(0, |it| it.total.min(objects_max)),
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             problem,
+            warnings,
             via: None,
         });
         parts.extend(answer.ok().map(|answer| Part { broker, answer, objects_max }));

@@ -18,6 +18,8 @@ use crate::answer::{
 
 /// Longest text of a hit of another broker, in bytes: addresses and names, and descriptions and excerpts.
 const TEXT_BYTES_MAX: [usize; 2] = [4_000, 8_000];
+/// Maximum number of warnings of a broker that another one has asked.
+const WARNINGS_MAX: usize = 10;
 
 /// What a broker answered.
 #[derive(Clone, Debug)]
@@ -93,7 +95,9 @@ fn cut(text: &mut String, bytes_max: usize) {
 /// Returns a broker that this one says that it has asked, made to fit.
 pub(super) fn asked_by(asked: &AskedBroker, by: &FromBroker) -> AskedBroker {
     let mut asked = AskedBroker { broker: named(asked.broker.clone()), ..asked.clone() };
-    asked.problem.iter_mut().for_each(|it| cut(it, TEXT_BYTES_MAX[0]));
+    asked.warnings.truncate(WARNINGS_MAX);
+    let texts = asked.problem.iter_mut().chain(&mut asked.warnings);
+    texts.for_each(|it| cut(it, TEXT_BYTES_MAX[0]));
     // Further away it is one of theirs.
     asked.via = Some(by.name.clone());
     asked

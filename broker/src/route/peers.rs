@@ -1,13 +1,13 @@
 //! The peers: the brokers that a search everywhere may ask, as registries and the settings name them.
 //!
-//! Registries are followed by long polls: their feeds have the brokers and, as a part, all content summaries. Brokers
-//! that only the settings name are asked for their summaries themselves. What came is kept in a small collection of its own, so a
-//! restart knows it.
+//! Registries are followed by long polls: their feeds have the brokers and, as a part, all content summaries. What came
+//! is kept in a small collection of its own, so a restart knows it. Brokers that the settings name are asked for their
+//! summaries themselves, and are believed for themselves alone ([`named`](super::named)).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collection::pull::{FeedClient, PullLimits, Puller};
@@ -15,9 +15,8 @@ use collection::{Collection, Options, Stamp};
 use daemon::Token;
 use daemon::announce::Registries;
 use exchange::servers::ServerKind;
-use net::client::{Client, Credentials};
+use net::client::Client;
 use net::clock;
-use net::identity;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -25,7 +24,8 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::directory::Directory;
-use super::settings::Everywhere;
+use super::named::{Declared, NamedFeed};
+use super::settings::{self, Everywhere};
 use super::summary::{QUERY, Summary};
 use crate::answer::FromBroker;
 use crate::blocking::blocking;
@@ -41,7 +41,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const PAUSE: Duration = Duration::from_millis(200);
 /// What is pulled of a registry besides content summaries.
 const BROKERS: &str = "type:Broker";
-/// Most that one of them may send: changes, and bytes.
+/// Most that a registry may send: changes, and bytes.
 const LIMITS: PullLimits =
     PullLimits { records_max: 200_000, bytes_max: 4 << 30, time_max: Duration::from_secs(600) };
 
@@ -67,22 +67,22 @@ struct Following {
     settings: Everywhere,
     registries: Registries,
     own_id: String,
-    /// `None`: nobody is named.
+    /// What registries have; `None`: there are none.
     collection: Option<Collection>,
     directory: Mutex<Directory>,
+    /// What the brokers of the settings say, each of itself, by their first addresses.
+    named: Mutex<BTreeMap<Url, Declared>>,
     /// Whether one of the registries is in a private network: then what it lists may be, too.
     is_private: AtomicBool,
     known: watch::Sender<Arc<Vec<Peer>>>,
 }
 
-/// A feed that is followed.
+/// A part of a registry's feed that is followed.
 #[derive(Clone, Debug)]
 struct Feed {
     name: String,
     url: Url,
-    token: Option<Token>,
     query: &'static str,
-    is_registry: bool,
 }
 
 impl Peers {
@@ -97,12 +97,11 @@ impl Peers {
         (settings, registries): (Everywhere, Registries),
         own_id: &str,
     ) -> Result<Self, Error> {
-        let is_alone = settings.peers.is_empty() && registries.urls.is_empty();
         let open = || {
             let options = Options { own_id: Some(own_id.to_owned()), ..Options::default() };
             Collection::open(&data.join(FOLDER), options, Stamp(clock::now_ms())).map(|it| it.0)
         };
-        let collection = if is_alone { None } else { Some(open()?) };
+        let collection = if registries.urls.is_empty() { None } else { Some(open()?) };
         let this = Self(Arc::new(Following {
             client,
             settings,
@@ -110,6 +109,7 @@ impl Peers {
             own_id: own_id.to_owned(),
             collection,
             directory: Mutex::default(),
+            named: Mutex::default(),
             is_private: AtomicBool::new(false),
             known: watch::Sender::default(),
         }));
@@ -148,7 +148,11 @@ impl Peers {
 
     /// Returns whether there is anybody to ask.
     pub(crate) fn are_named(&self) -> bool {
-        self.0.collection.is_some()
+        self.0.collection.is_some() || !self.0.settings.peers.is_empty()
+    }
+
+    fn named(&self) -> MutexGuard<'_, BTreeMap<Url, Declared>> {
+        self.0.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows all feeds until the shutdown starts.
@@ -160,6 +164,16 @@ impl Peers {
                 tokio::select! {
                     () = stop.started() => {}
                     () = this.follow(&feed) => {}
+                }
+            });
+        }
+        let of_named = |it| NamedFeed::of(it, self.0.client.clone());
+        for feed in self.0.settings.peers.iter().filter_map(of_named) {
+            let (this, stop) = (self.clone(), shutdown.clone());
+            running.spawn(async move {
+                tokio::select! {
+                    () = stop.started() => {}
+                    () = this.follow_named(feed) => {}
                 }
             });
         }
@@ -178,24 +192,15 @@ impl Peers {
         let of_registry = |url: &Url| {
             [BROKERS, QUERY].map(|query| {
                 let (name, url) = (format!("registry {url} {query}"), url.clone());
-                Feed { name, url, token: None, query, is_registry: true }
+                Feed { name, url, query }
             })
         };
-        let registries = self.0.registries.urls.iter().flat_map(of_registry);
-        let peers = self.0.settings.peers.iter().filter_map(|peer| {
-            let url = peer.urls.first()?.clone();
-            let (name, token) = (name_of(&url), peer.token.clone());
-            Some(Feed { name, url, token, query: QUERY, is_registry: false })
-        });
-        registries.chain(peers).collect()
+        self.0.registries.urls.iter().flat_map(of_registry).collect()
     }
 
     async fn follow(&self, feed: &Feed) {
         let Some(collection) = &self.0.collection else { return };
-        let token = feed.token.as_ref().map(|it| it.secret().to_owned());
-        let credentials = Credentials { token, ..Credentials::default() };
         let client = FeedClient::new(self.0.client.clone(), feed.url.clone(), feed.name.as_str())
-            .credentials(credentials)
             .allow_private(self.0.registries.allow_private.unwrap_or(true))
             .consumer(self.0.own_id.as_str())
             .part(Some(("q", feed.query.to_owned())));
@@ -211,22 +216,42 @@ impl Peers {
                     tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
                 }
             }
-            let (this, is_anew) = (self.clone(), is_private || !feed.is_registry);
-            if let Err(error) = blocking("peers", move || this.look(is_anew)).await {
-                tracing::warn!(%error, "what brokers there are is not read");
+            self.look_again(is_private).await;
+            sleep(pause(failures)).await;
+        }
+    }
+
+    async fn follow_named(&self, mut feed: NamedFeed) {
+        let mut failures: u32 = 0;
+        loop {
+            match feed.follow().await {
+                Ok(is_new) => {
+                    failures = 0;
+                    if is_new {
+                        self.named().insert(feed.url().clone(), feed.declared().clone());
+                        self.look_again(true).await;
+                    }
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    tracing::debug!(error, url = %feed.url(), "a named broker is not followed");
+                }
             }
-            let pause = match failures {
-                0 => PAUSE,
-                _ => (RETRY.0 * 2_u32.saturating_pow(failures - 1)).min(RETRY.1),
-            };
-            sleep(pause).await;
+            sleep(pause(failures)).await;
+        }
+    }
+
+    /// Takes what has changed.
+    async fn look_again(&self, is_anew: bool) {
+        let this = self.clone();
+        if let Err(error) = blocking("peers", move || this.look(is_anew)).await {
+            tracing::warn!(%error, "what brokers there are is not read");
         }
     }
 
     /// Looks up whether a registry is in a private network; returns whether that is new.
     async fn look_up(&self, feed: &Feed) -> bool {
-        feed.is_registry
-            && self.0.client.is_private(&feed.url).await
+        self.0.client.is_private(&feed.url).await
             && !self.0.is_private.swap(true, Ordering::Relaxed)
     }
 
@@ -238,12 +263,8 @@ impl Peers {
             None => false,
         };
         if is_changed || is_anew || self.known().is_empty() {
-            // A feed proves whose it is by its key, whatever its address is.
-            let id = |url: &Url| {
-                let key = self.0.collection.as_ref()?.key_of_source(&name_of(url))?;
-                Some(identity::id_of(&key))
-            };
-            let mut peers = peers(&directory, &self.0.settings, &self.0.own_id, id);
+            let (named, own_id) = (self.named(), &self.0.own_id);
+            let mut peers = peers(&directory, (&self.0.settings, &named), own_id);
             peers.iter_mut().for_each(|it| it.allow_private |= self.allow_private());
             self.0.known.send_replace(Arc::new(peers));
         }
@@ -251,22 +272,27 @@ impl Peers {
     }
 }
 
-/// Returns the name of the feed of a broker that the settings name.
-fn name_of(url: &Url) -> String {
-    format!("peer {url}")
+/// Returns the pause after so many failures in a row.
+fn pause(failures: u32) -> Duration {
+    match failures {
+        0 => PAUSE,
+        _ => (RETRY.0 * 2_u32.saturating_pow(failures - 1)).min(RETRY.1),
+    }
 }
 
-/// Returns the brokers of the directory and of the settings, each once, but for ourselves. `id_of` tells the ids of those
-/// that the settings name, as far as they are known.
+/// Returns the brokers of the directory and of the settings, each once, but for ourselves. `named` has what those of the
+/// settings say, each of itself.
+///
+/// A broker is both if it is listed by the id that the settings give it, or without one at an address of the settings. The
+/// id that its feed names is no proof: by that it would take the place of whom it likes.
 fn peers(
     directory: &Directory,
-    settings: &Everywhere,
+    (settings, named): (&Everywhere, &BTreeMap<Url, Declared>),
     own_id: &str,
-    id_of: impl Fn(&Url) -> Option<String>,
 ) -> Vec<Peer> {
-    let mut by_url: BTreeMap<Url, Peer> = BTreeMap::new();
     let summaries: BTreeMap<&str, &Arc<Summary>> =
         directory.summaries().map(|it| (&*it.id, it)).collect();
+    let mut listed: BTreeMap<Url, Peer> = BTreeMap::new();
     for server in directory.servers().filter(|it| it.kind == ServerKind::Broker) {
         let broker = FromBroker {
             id: server.id.clone(),
@@ -276,93 +302,155 @@ fn peers(
         let summary = summaries.get(&*server.id).map(|it| Arc::clone(it));
         let urls = vec![server.url.clone()];
         let peer = Peer { broker, urls, token: None, allow_private: false, summary };
-        by_url.insert(server.url.clone(), peer);
+        listed.insert(server.url.clone(), peer);
     }
-    for named in &settings.peers {
-        let Some(url) = named.urls.first().cloned() else { continue };
-        let id = id_of(&url);
-        let is_same = |it: &Peer| {
-            named.urls.iter().any(|url| it.urls.contains(url)) || id.as_ref() == Some(&it.broker.id)
+    let mut peers = Vec::new();
+    for one in &settings.peers {
+        let Some(url) = one.urls.first() else { continue };
+        let is_same = |it: &Peer| match &one.id {
+            Some(id) => it.broker.id == *id,
+            None => one.urls.iter().any(|url| it.urls.contains(url)),
         };
-        // It may be listed at an address for others.
-        let known = by_url.extract_if(.., |_, it| is_same(it)).last().map(|it| it.1);
-        let of_url = |it: &&Arc<Summary>| it.url.as_ref().is_some_and(|it| named.urls.contains(it));
-        let of_id = || id.as_ref().and_then(|it| summaries.get(&**it)).copied();
-        let summary = known.as_ref().and_then(|it| it.summary.clone());
-        let summary = summary.or_else(|| of_id().cloned());
-        let summary = summary.or_else(|| summaries.values().copied().find(of_url).cloned());
-        let mut broker = known.map(|it| it.broker).unwrap_or_else(|| FromBroker {
-            id: id.or_else(|| summary.as_ref().map(|it| it.id.clone())).unwrap_or_default(),
-            name: summary.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
-            url: url.to_string(),
-        });
-        if let Some(name) = &named.name {
-            broker.name.clone_from(name);
-        }
-        if broker.name.is_empty() {
-            broker.name = url.host_str().unwrap_or_default().to_owned();
-        }
-        let (urls, token) = (named.urls.clone(), named.token.clone());
-        // The settings name it.
-        by_url.insert(url, Peer { broker, urls, token, allow_private: true, summary });
+        let known = listed.extract_if(.., |_, it| is_same(it)).last().map(|it| it.1);
+        peers.push(of_settings(one, url, (known, named.get(url))));
     }
-    by_url.into_values().filter(|it| it.broker.id != own_id).collect()
+    peers.extend(listed.into_values());
+    peers.retain(|it| it.broker.id != own_id);
+    peers
+}
+
+/// Returns a broker of the settings: as it is `listed`, if it is, and by what it has `declared` of itself, which is newer
+/// than what a registry has of it, and does not count if it is of another id.
+fn of_settings(
+    one: &settings::Peer,
+    url: &Url,
+    (listed, declared): (Option<Peer>, Option<&Declared>),
+) -> Peer {
+    let id = one.id.clone().or_else(|| listed.as_ref().map(|it| it.broker.id.clone()));
+    let declared = declared.filter(|it| id.as_ref().is_none_or(|id| *id == it.id));
+    let id = id.or_else(|| declared.map(|it| it.id.clone())).unwrap_or_default();
+    let (broker, summary) = listed.map(|it| (it.broker, it.summary)).unzip();
+    let summary = declared.and_then(|it| it.summary.clone()).or_else(|| summary.flatten());
+    let mut broker = broker.unwrap_or_else(|| FromBroker {
+        id,
+        name: summary.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
+        url: url.to_string(),
+    });
+    if let Some(name) = &one.name {
+        broker.name.clone_from(name);
+    }
+    if broker.name.is_empty() {
+        broker.name = url.host_str().unwrap_or_default().to_owned();
+    }
+    // The settings name it.
+    Peer { broker, urls: one.urls.clone(), token: one.token.clone(), allow_private: true, summary }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use collection::{Batch, Change};
     use soif::Record;
 
+    use super::super::summary::Content;
     use super::*;
-    use crate::route::settings;
 
-    /// Returns a directory with the broker of this id at this address, and its summary.
-    fn directory(folder: &Path, (id, url): (&str, &str)) -> Directory {
+    const IDS: [&str; 2] = ["00000000000000aa", "00000000000000bb"];
+    /// Where the first of them is listed.
+    const PUBLIC: &str = "https://public.example/";
+
+    /// Returns the summary of a broker that has so many objects, and says that it is at this address.
+    fn summary((id, url): (&str, &str), objects: u64) -> Summary {
+        Summary {
+            id: id.to_owned(),
+            name: format!("has {objects}"),
+            url: Url::parse(url).ok(),
+            content: Content { objects, ..Content::default() },
+            excess: std::collections::BTreeSet::new(),
+        }
+    }
+
+    /// Returns the directory of a registry that lists the first broker with seven objects.
+    fn directory(folder: &Path, summary_at: &str) -> Directory {
         let (collection, _) = Collection::open(folder, Options::default(), Stamp(1)).unwrap();
-        let mut server = Record::new("BROKER", url);
-        server.push("Gatherer-Id", id);
+        let mut server = Record::new("BROKER", PUBLIC);
+        server.push("Gatherer-Id", IDS[0]);
         server.push("Type", "Broker");
         server.push("Title", "Listed");
-        let summary = Summary {
-            id: id.to_owned(),
-            name: "Told".to_owned(),
-            url: None,
-            content: crate::route::summary::Content {
-                objects: 7,
-                terms: HashMap::new(),
-                ..crate::route::summary::Content::default()
-            },
-        };
-        let changes = vec![Change::Update(server), Change::Update(summary.to_record(1))];
+        let summary = summary((IDS[0], summary_at), 7).to_record(1);
+        let changes = vec![Change::Update(server), Change::Update(summary)];
         collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
         let mut directory = Directory::default();
         directory.follow(&collection).unwrap();
         directory
     }
 
+    fn named(url: &str, id: Option<&str>) -> settings::Peer {
+        let (urls, id) = (vec![Url::parse(url).unwrap()], id.map(str::to_owned));
+        settings::Peer { urls, id, name: None, token: None }
+    }
+
+    /// Returns, as a map for [`peers`], that what is at these addresses says it has these ids and so many objects.
+    fn declared(all: &[(&str, &str, u64)]) -> BTreeMap<Url, Declared> {
+        let one = |(url, id, objects): &(&str, &str, u64)| {
+            let summary = Some(Arc::new(summary((id, url), *objects)));
+            (Url::parse(url).unwrap(), Declared { id: (*id).to_owned(), summary })
+        };
+        all.iter().map(one).collect()
+    }
+
+    /// Checks the address that is asked, the id and the number of objects of each peer.
+    fn check(
+        directory: &Directory,
+        (of_settings, says): (Vec<settings::Peer>, &[(&str, &str, u64)]),
+        expected: &[(&str, &str, Option<u64>)],
+    ) {
+        let settings = Everywhere { peers: of_settings, ..Everywhere::default() };
+        let found = peers(directory, (&settings, &declared(says)), "00000000000000cc");
+        let one = |it: &Peer| {
+            let objects = it.summary.as_ref().map(|it| it.content.objects);
+            let is_of_settings = settings.peers.iter().any(|named| named.urls == it.urls);
+            assert_eq!(it.allow_private, is_of_settings);
+            (it.urls[0].to_string(), it.broker.id.clone(), objects)
+        };
+        let found: Vec<_> = found.iter().map(one).collect();
+        let expected: Vec<_> =
+            expected.iter().map(|it| (it.0.to_owned(), it.1.to_owned(), it.2)).collect();
+        assert_eq!(found, expected);
+    }
+
     #[test]
     fn a_broker_that_is_named_and_listed_is_one() {
-        let (folder, id) = (tempfile::tempdir().unwrap(), "00000000000000aa");
-        let directory = directory(folder.path(), (id, "https://public.example/"));
-        let inside = Url::parse("http://10.0.0.5:8501/").unwrap();
-        let peer = settings::Peer { urls: vec![inside.clone()], name: None, token: None };
-        let settings = Everywhere { peers: vec![peer], ..Everywhere::default() };
-        let of = |known: Option<&str>| {
-            let known = known.map(str::to_owned);
-            peers(&directory, &settings, "00000000000000bb", |_: &Url| known.clone())
-        };
-        let one = of(Some(id));
-        assert_eq!((one.len(), &one[0].urls[0], &*one[0].broker.id), (1, &inside, id));
-        assert_eq!(one[0].summary.as_ref().unwrap().content.objects, 7);
-        assert!(one[0].allow_private);
-        // Until its feed has told whose it is, they are two.
-        let two = of(None);
-        assert_eq!(two.len(), 2);
-        assert!(two.iter().any(|it| it.summary.is_none() && it.allow_private));
-        assert!(two.iter().any(|it| it.summary.is_some() && !it.allow_private));
-        assert!(peers(&directory, &settings, id, |_: &Url| Some(id.to_owned())).is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, inside) = (directory(folder.path(), PUBLIC), "http://10.0.0.5:8501/");
+        // At the same address: what it says itself is newer than what the registry has of it.
+        let same = || vec![named(PUBLIC, None)];
+        check(&directory, (same(), &[]), &[(PUBLIC, IDS[0], Some(7))]);
+        check(&directory, (same(), &[(PUBLIC, IDS[0], 9)]), &[(PUBLIC, IDS[0], Some(9))]);
+        check(&directory, (same(), &[(PUBLIC, IDS[1], 9)]), &[(PUBLIC, IDS[0], Some(7))]);
+        // At another address the settings say which it is.
+        let other = || vec![named(inside, Some(IDS[0]))];
+        check(&directory, (other(), &[]), &[(inside, IDS[0], Some(7))]);
+        check(&directory, (other(), &[(inside, IDS[0], 9)]), &[(inside, IDS[0], Some(9))]);
+        check(&directory, (other(), &[(inside, IDS[1], 9)]), &[(inside, IDS[0], Some(7))]);
+        // This broker itself is not asked.
+        let none = peers(&directory, (&Everywhere::default(), &BTreeMap::new()), IDS[0]);
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn a_named_broker_takes_nobodys_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = ("http://a.example/", "http://b.example/");
+        let directory = directory(folder.path(), a);
+        let listed = (PUBLIC, IDS[0], Some(7));
+        // The listed one says that it is where a named one is.
+        check(&directory, (vec![named(a, None)], &[]), &[(a, "", None), listed]);
+        // A named one names the key of the listed one.
+        let says = [(a, IDS[0], 0)];
+        check(&directory, (vec![named(a, None)], &says), &[(a, IDS[0], Some(0)), listed]);
+        // Two name the same key, which is that of one of them.
+        let says = [(a, IDS[1], 3), (b, IDS[1], 0)];
+        let expected = [(a, IDS[1], Some(3)), (b, IDS[1], Some(0)), listed];
+        check(&directory, (vec![named(a, None), named(b, None)], &says), &expected);
     }
 }

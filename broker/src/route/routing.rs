@@ -1,7 +1,7 @@
 //! Routing searches everywhere: the peers, how they are asked, and which searches have been here.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use net::clock;
@@ -9,18 +9,22 @@ use query::stem::stem;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use web::foreign::visible;
 
-use super::asking::{Asking, Failure, STATISTICS, Spent};
+use super::asking::{Asking, Failure, STATISTICS, Spent, hits_asked};
 use super::choose::{Wanted, ranked};
+use super::excess::{self, Excess};
 use super::foreign::engines::Engines;
 use super::peers::{Peer, Peers};
-use super::summary::Content;
-use crate::answer::{Answer, Everywhere, FromBroker, Statistics};
+use super::summary::{Content, Summary};
+use crate::answer::{Answer, Everywhere, FromBroker, OBJECTS_MAX, Statistics};
 
 /// Maximum number of searches everywhere at a time.
 const SEARCHES_MAX: usize = 32;
 /// Maximum number of statistics that are remembered.
 const STATISTICS_MAX: usize = 4_096;
+/// Maximum number of warnings in the status.
+const WARNINGS_MAX: usize = 100;
 /// For how long a search is known again, so that it does not go round, and how many are known.
 const SEEN: (Duration, usize) = (Duration::from_secs(60), 10_000);
 /// Parameters that brokers of older versions do not know.
@@ -40,7 +44,8 @@ struct Routing {
     /// What this broker has itself.
     own: watch::Receiver<Arc<Content>>,
     here: FromBroker,
-    statistics: Mutex<HashMap<(String, String), Statistics>>,
+    statistics: Mutex<Remembered>,
+    excess: Mutex<Excess>,
     searches: Arc<Semaphore>,
     seen: Mutex<HashMap<String, std::time::Instant>>,
 }
@@ -89,15 +94,37 @@ pub(super) struct Outcome {
     pub(super) broker: FromBroker,
     pub(super) answer: Result<Answer, Failure>,
     pub(super) took: Duration,
-    /// Most objects that it is believed to have.
+    /// Most objects that it is believed to find.
     pub(super) objects_max: u64,
+    /// What it has claimed beyond what can be.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Outcome {
     /// Returns that of a broker that is left alone for now.
     pub(super) fn resting(peer: Peer) -> Self {
         let (answer, took) = (Err(Failure::resting()), Duration::ZERO);
-        Self { broker: peer.broker, answer, took, objects_max: 0 }
+        Self { broker: peer.broker, answer, took, objects_max: 0, warnings: Vec::new() }
+    }
+}
+
+/// The statistics that brokers have sent, by their addresses and the query: they count as long as the broker is as the
+/// same summary says.
+#[derive(Debug, Default)]
+struct Remembered(HashMap<(String, String), (Weak<Summary>, Statistics)>);
+
+impl Remembered {
+    fn get(&self, key: &(String, String), summary: &Arc<Summary>) -> Option<Statistics> {
+        let (of, statistics) = self.0.get(key)?;
+        // The address of a summary is its own as long as this one knows it.
+        (of.as_ptr() == Arc::as_ptr(summary)).then(|| statistics.clone())
+    }
+
+    fn put(&mut self, key: (String, String), summary: &Arc<Summary>, statistics: Statistics) {
+        if STATISTICS_MAX <= self.0.len() {
+            self.0.clear();
+        }
+        self.0.insert(key, (Arc::downgrade(summary), statistics));
     }
 }
 
@@ -110,9 +137,40 @@ impl Route {
     ) -> Self {
         let engines = Engines::new(client.clone(), peers.settings().foreign.clone());
         let asking = Asking::new(client);
-        let (statistics, seen) = (Mutex::default(), Mutex::default());
         let searches = Arc::new(Semaphore::new(SEARCHES_MAX));
-        Self(Arc::new(Routing { peers, asking, engines, own, here, statistics, searches, seen }))
+        Self(Arc::new(Routing {
+            peers,
+            asking,
+            engines,
+            own,
+            here,
+            statistics: Mutex::default(),
+            excess: Mutex::default(),
+            searches,
+            seen: Mutex::default(),
+        }))
+    }
+
+    /// Returns what the brokers that are known have claimed beyond what can be, for people, at most a hundred lines.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let known = self.0.peers.known();
+        let of = |peer: &Peer| {
+            let (name, url) = (visible(&peer.broker.name), &peer.broker.url);
+            let line = |claim| format!("broker {name} at {url}: {claim}; the rest does not count");
+            self.claims(peer).into_iter().map(line).collect::<Vec<_>>()
+        };
+        known.iter().flat_map(of).take(WARNINGS_MAX).collect()
+    }
+
+    /// Returns what a broker has claimed beyond what can be.
+    fn claims(&self, peer: &Peer) -> BTreeSet<&'static str> {
+        let mut claims = self.excess().of(&peer.broker.url);
+        claims.extend(peer.summary.iter().flat_map(|it| &it.excess));
+        claims
+    }
+
+    fn excess(&self) -> MutexGuard<'_, Excess> {
+        self.0.excess.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether there are others to ask.
@@ -211,54 +269,58 @@ impl Route {
         (deadline, spent): (Instant, &Arc<Spent>),
     ) -> Statistics {
         let known = || self.0.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was asked counts as long as the broker says that it is like that.
-        let version = peer.summary.as_ref().map(|it| it.content.words);
-        let key = version.map(|it| (peer.broker.url.clone(), format!("{it} {text}")));
-        if let Some(statistics) = key.as_ref().and_then(|it| known().get(it).cloned()) {
+        let key = (peer.broker.url.clone(), text.to_owned());
+        let summary = peer.summary.as_ref();
+        if let Some(statistics) = summary.and_then(|it| known().get(&key, it)) {
             return statistics;
         }
         let (parameters, budget) = ([("q", text)], (deadline, spent));
         match self.0.asking.ask::<Statistics>(peer, STATISTICS, &parameters, budget).await {
             Ok((statistics, _)) => {
+                let claim = statistics.are_too_many().then_some(excess::STATISTICS);
+                self.excess().add(&peer.broker.url, claim);
                 let statistics = statistics.within(own);
-                let mut known = known();
-                if STATISTICS_MAX <= known.len() {
-                    known.clear();
+                if let Some(summary) = summary {
+                    known().put(key, summary, statistics.clone());
                 }
-                known.extend(key.map(|it| (it, statistics.clone())));
                 statistics
             }
-            Err(_none) => {
-                peer.summary.as_ref().map(|it| statistics_of(&it.content, own)).unwrap_or_default()
-            }
+            Err(_none) => summary.map(|it| statistics_of(&it.content, own)).unwrap_or_default(),
         }
     }
 
-    /// Asks a broker for hits.
+    /// Asks a broker for hits, and if `asks_others`, for those of others that it asks in turn.
     pub(super) async fn ask(
         &self,
         peer: &Peer,
-        parameters: &[(&'static str, String)],
+        (parameters, asks_others): (&[(&'static str, String)], bool),
         (deadline, spent): (Instant, &Arc<Spent>),
     ) -> Outcome {
         let began = Instant::now();
         let objects = peer.summary.as_ref().map(|it| it.content.objects);
-        let objects_max =
-            objects.map_or(u64::MAX, |it| it.saturating_mul(GROWTH.0).saturating_add(GROWTH.1));
+        let objects_max = objects_max(objects, asks_others);
         let asking = &self.0.asking;
         let pairs: Vec<(&str, &str)> = parameters.iter().map(|it| (it.0, &*it.1)).collect();
+        let hits_max = hits_asked(&pairs);
         let mut answer = asking.ask::<Answer>(peer, "api/search", &pairs, (deadline, spent)).await;
         if matches!(answer, Err(Failure::Older)) {
             let pairs: Vec<(&str, &str)> =
                 pairs.into_iter().filter(|it| !NEW.contains(&it.0)).collect();
             answer = asking.ask::<Answer>(peer, "api/search", &pairs, (deadline, spent)).await;
         }
-        let answer = match answer {
+        let mut answer = match answer {
             // Who has asked it has its hits.
             Err(Failure::Known) => Ok(Answer::default()),
             other => other.map(|it| it.0),
         };
-        Outcome { broker: peer.broker.clone(), answer, took: began.elapsed(), objects_max }
+        if let Ok(answer) = &mut answer {
+            // Who is not to ask others does not speak for them.
+            answer.everywhere = answer.everywhere.take().filter(|_| asks_others);
+            self.excess().add(&peer.broker.url, excess_of(answer, (objects_max, hits_max)));
+        }
+        let warnings = self.claims(peer).into_iter().map(str::to_owned).collect();
+        let (broker, took) = (peer.broker.clone(), began.elapsed());
+        Outcome { broker, answer, took, objects_max, warnings }
     }
 
     /// Returns whether a search that is known by this comes here for the first time.
@@ -281,6 +343,27 @@ impl Route {
         let _new = self.is_new(&name);
         name
     }
+}
+
+/// Returns how many objects a broker is believed to find, by the number of those of its summary, if it has one. If it
+/// asks others in turn, theirs are among them, and nobody here knows how many they have.
+fn objects_max(objects: Option<u64>, asks_others: bool) -> u64 {
+    let known = objects.filter(|_| !asks_others);
+    known.map_or(OBJECTS_MAX, |it| it.saturating_mul(GROWTH.0).saturating_add(GROWTH.1))
+}
+
+/// Returns what an answer claims beyond what can be: to find more than so many objects, with more than so many hits.
+fn excess_of(
+    answer: &Answer,
+    (objects_max, hits_max): (u64, u64),
+) -> impl Iterator<Item = &'static str> + use<> {
+    let is_no_number = answer.hits.iter().any(|it| !it.score.is_finite());
+    let claims = [
+        (objects_max < answer.total, excess::TOTAL),
+        (hits_max < answer.hits.len() as u64, excess::HITS),
+        (is_no_number, excess::NUMBERS),
+    ];
+    claims.into_iter().filter(|it| it.0).map(|it| it.1)
 }
 
 /// Returns what a summary says of words.
@@ -306,4 +389,66 @@ fn fresh() -> u128 {
     use std::hash::{BuildHasher as _, Hasher as _};
     let random = || u128::from(RandomState::new().build_hasher().finish());
     (random() << 64) | random()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::Hit;
+
+    fn summary(words: u64) -> Arc<Summary> {
+        Arc::new(Summary {
+            id: String::new(),
+            name: String::new(),
+            url: None,
+            content: Content { words, ..Content::default() },
+            excess: BTreeSet::new(),
+        })
+    }
+
+    #[test]
+    fn statistics_are_remembered_by_the_query_as_long_as_the_summary_is_the_same() {
+        let mut remembered = Remembered::default();
+        let key = |text: &str| ("http://a/".to_owned(), text.to_owned());
+        let statistics = Statistics { documents: 7, ..Statistics::default() };
+        let first = summary(100);
+        remembered.put(key("ice"), &first, statistics.clone());
+        assert_eq!(remembered.get(&key("ice"), &first), Some(statistics.clone()));
+        assert_eq!(remembered.get(&key("rock"), &first), None, "another query");
+        assert_eq!(remembered.get(&("http://b/".to_owned(), "ice".to_owned()), &first), None);
+        // Other objects, of as many words.
+        let second = summary(100);
+        assert_eq!(remembered.get(&key("ice"), &second), None);
+        drop(first);
+        assert_eq!(remembered.get(&key("ice"), &second), None);
+        remembered.put(key("ice"), &second, Statistics::default());
+        assert_eq!(remembered.get(&key("ice"), &second), Some(Statistics::default()));
+        for n in 0..2 * STATISTICS_MAX {
+            remembered.put(key(&n.to_string()), &second, statistics.clone());
+        }
+        assert!(remembered.0.len() <= STATISTICS_MAX);
+    }
+
+    #[test]
+    fn who_asks_others_finds_more_than_it_has() {
+        assert_eq!(objects_max(Some(10), false), 1_020);
+        assert_eq!(objects_max(Some(u64::MAX), false), u64::MAX);
+        // With hops, its hits are not its own alone.
+        assert_eq!(objects_max(Some(10), true), OBJECTS_MAX);
+        assert_eq!((objects_max(None, false), objects_max(None, true)), (OBJECTS_MAX, OBJECTS_MAX));
+    }
+
+    #[test]
+    fn what_an_answer_has_too_much_of_is_named() {
+        let answer = |total, hits: usize, score| {
+            let hits = vec![Hit { score, ..Hit::default() }; hits];
+            Answer { total, hits, ..Answer::default() }
+        };
+        let excess = |answer: &Answer| excess_of(answer, (20, 10)).collect::<Vec<_>>();
+        assert!(excess(&answer(20, 10, 1.0)).is_empty());
+        assert_eq!(excess(&answer(21, 10, 1.0)), [excess::TOTAL]);
+        assert_eq!(excess(&answer(20, 11, 1.0)), [excess::HITS]);
+        assert_eq!(excess(&answer(20, 1, f32::INFINITY)), [excess::NUMBERS]);
+        assert_eq!(excess(&answer(u64::MAX, 11, f32::NAN)).len(), 3);
+    }
 }

@@ -33,6 +33,8 @@ pub struct Everywhere {
 pub struct Peer {
     /// Its addresses: those of replicas, of which the nearest is asked.
     pub urls: Vec<Url>,
+    /// Its id, by which it is known again if a registry lists it at another address.
+    pub id: Option<String>,
     /// Its name for people.
     pub name: Option<String>,
     /// The token that it wants.
@@ -68,7 +70,14 @@ impl Everywhere {
 }
 
 fn read_peer(table: &Table<'_>) -> Option<Peer> {
-    let (name, token) = (table.string("name"), Token::read(table));
+    let (name, id, token) = (table.string("name"), table.string("id"), Token::read(table));
+    let is_digit = |it| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+    if let Some(id) = &id
+        && (id.len() != 16 || !id.bytes().all(is_digit))
+    {
+        let message = format!("{id:?} is no id of a broker");
+        table.mistake("id", message, "16 hex digits, as `harvest broker status` shows them");
+    }
     let mut urls = Vec::new();
     for text in table.one_or_more("url") {
         match daemon::announce::address(&text) {
@@ -82,7 +91,7 @@ fn read_peer(table: &Table<'_>) -> Option<Peer> {
     if urls.is_empty() && !table.has("url") {
         table.mistake("url", "nothing says where the broker is", "url = \"https://…\"");
     }
-    (!urls.is_empty()).then_some(Peer { urls, name, token })
+    (!urls.is_empty()).then_some(Peer { urls, id, name, token })
 }
 
 #[cfg(test)]
@@ -100,15 +109,18 @@ mod tests {
         };
         assert_eq!(read("").unwrap(), Everywhere::default());
         let text = "[everywhere]\nask = 3\ndeadline = \"500 ms\"\n\
-                    [[peer]]\nurl = [\"http://a:8501\", \"http://b:8501/\"]\nname = \"A\"\ntoken = \"abcdefgh01234567\"";
+                    [[peer]]\nurl = [\"http://a:8501\", \"http://b:8501/\"]\nname = \"A\"\ntoken = \"abcdefgh01234567\"\n\
+                    [[peer]]\nurl = \"http://c/\"\nid = \"00000000000000aa\"";
         let all = read(text).unwrap();
         assert_eq!((all.ask, all.deadline.as_millis()), (3, 500));
         assert_eq!(all.peers[0].urls[0].as_str(), "http://a:8501/");
-        assert_eq!(all.peers[0].urls.len(), 2);
+        assert_eq!((all.peers[0].urls.len(), &all.peers[0].id), (2, &None));
+        assert_eq!(all.peers[1].id.as_deref(), Some("00000000000000aa"));
         for (wrong, part) in [
             ("[everywhere]\nask = 0", "ask"),
             ("[[peer]]\nname = \"a\"", "where the broker is"),
             ("[[peer]]\nurl = \"ftp://a/\"", "no address of a broker"),
+            ("[[peer]]\nurl = \"http://a/\"\nid = \"A\"", "no id of a broker"),
         ] {
             let said = read(wrong).unwrap_err();
             assert!(said.contains(part), "{wrong}: {said}");

@@ -4,6 +4,7 @@
 //! consumer gets it that has not asked. It is made anew when the index has changed: as long as all of them together took no
 //! longer than a hundredth of the indexing and ten seconds, else every hour.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -176,8 +177,8 @@ impl Summarizer {
             return Ok(false);
         }
         let now_ms = clock::now_ms();
-        let summary =
-            Summary { id: id.clone(), name: name.clone(), url: url.clone(), content: made };
+        let (id, name, url) = (id.clone(), name.clone(), url.clone());
+        let summary = Summary { id, name, url, content: made, excess: BTreeSet::new() };
         let record = summary.to_record(now_ms / 1_000);
         let changes = vec![Change::Update(record)];
         collection.commit(Batch { changes, notes: Vec::new() }, Stamp(now_ms))?;

@@ -19,8 +19,9 @@ use crate::route::summary;
 /// Returns the routes; `summaries` are those of a registry, `None` stands for the broker's own.
 pub(super) fn routes(handle: &Handle, summaries: Option<Collection>, shutdown: Shutdown) -> Router {
     let inner = &handle.inner;
-    let owner = Some(format!("{} {}", inner.author.id, inner.author.identity.key()));
-    let options = FeedOptions { shutdown, owner, ..FeedOptions::default() };
+    let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
+    let options = FeedOptions { shutdown, ..FeedOptions::default() };
+    let options = options.owned_by(&inner.author, base_url.as_ref());
     let summaries = match summaries {
         Some(summaries) => FeedServer::new(summaries, options.clone()),
         None => {
@@ -31,7 +32,6 @@ pub(super) fn routes(handle: &Handle, summaries: Option<Collection>, shutdown: S
     };
     let feed = FeedServer::new(inner.collection.clone(), options);
     let feed = inner.feed.get_or_init(|| feed).clone();
-    let (base_url, lister) = (handle.config().daemon.base_url.clone(), handle.clone());
     let Stages { notifier, collector, .. } = &inner.stages;
     let select = inner.page.selecting();
     let callbacks = collector.listener().map(Listener::routes).unwrap_or_default();

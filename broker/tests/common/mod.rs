@@ -17,11 +17,12 @@ use broker::config::Config;
 use broker::server::{Handle, Server};
 use broker::source::Source;
 use broker::status::{SourceStatus, Status};
-use collection::feed::{Counters, FeedOptions, FeedServer};
+use collection::feed::{Counters, FeedOptions, FeedServer, proof_of_site};
 use collection::{Batch, Change, Collection, Oid, Options, Stamp, Version};
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use net::clock;
+use net::identity::Identity;
 use net::shutdown::Shutdown;
 use serde_json::Value;
 use soif::Record;
@@ -39,6 +40,8 @@ pub(crate) struct Origin {
     pub(crate) id: String,
     /// Token that requests must have; `None` if they need none.
     pub(crate) token: Option<String>,
+    /// The key that it names, and the proof that it is its own, as the feed sends them.
+    owner: (Option<String>, Option<String>),
     address: SocketAddr,
     serving: Option<(Shutdown, JoinHandle<()>)>,
     feed: Option<FeedServer>,
@@ -56,6 +59,7 @@ impl Origin {
             collection,
             id: id.to_owned(),
             token: None,
+            owner: (None, None),
             address,
             serving: None,
             feed: None,
@@ -63,6 +67,27 @@ impl Origin {
         };
         origin.serve().await;
         origin
+    }
+
+    /// Starts a gatherer with the key of this secret, which shows that the feed is its own.
+    pub(crate) async fn with_key(secret: u8) -> Self {
+        let identity = Identity::of(&[secret; 32]).unwrap();
+        let origin = Self::start(&identity.id()).await;
+        let owner = format!("{} {}", identity.id(), identity.key());
+        let proof = proof_of_site(&identity, &origin.url());
+        origin.named((Some(owner), Some(proof))).await
+    }
+
+    /// Starts a source that sends key and proof of another as its own.
+    pub(crate) async fn posing_as(other: &Self) -> Self {
+        Self::start(&other.id).await.named(other.owner.clone()).await
+    }
+
+    async fn named(mut self, owner: (Option<String>, Option<String>)) -> Self {
+        self.owner = owner;
+        self.stop().await;
+        self.serve().await;
+        self
     }
 
     /// Returns a replica that has what is here by now, and gets no more.
@@ -89,7 +114,9 @@ impl Origin {
         let listener = net::server::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
         let shutdown = Shutdown::new();
-        let options = FeedOptions { shutdown: shutdown.clone(), ..FeedOptions::default() };
+        let (owner, site) = self.owner.clone();
+        let options = FeedOptions { owner, site, ..FeedOptions::default() };
+        let options = FeedOptions { shutdown: shutdown.clone(), ..options };
         let feed = FeedServer::new(self.collection.clone(), options);
         self.feed = Some(feed.clone());
         let wanted = self.token.as_ref().map(|it| format!("Bearer {it}"));

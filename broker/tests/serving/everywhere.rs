@@ -1,12 +1,21 @@
 //! Tests of searches of brokers that know each other by their settings alone.
 
-use std::net::TcpListener;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::Arc;
 
-use broker::answer::{Answer, AskedState, Hit};
+use axum::routing::get;
+use axum::{Json, Router};
+use broker::answer::{Answer, AskedBroker, AskedState, Hit, Statistics};
 use broker::config::Config;
+use collection::feed::{FeedOptions, FeedServer, Selection};
+use collection::{Batch, Change, Collection, Options, Stamp};
 use net::client::Request;
 use net::clock;
+use net::identity::Identity;
+use net::shutdown::Shutdown;
+use soif::Record;
 
 use crate::cascade::finds;
 use crate::common::{Origin, Running, STEP_MAX, client, config, url_of};
@@ -21,7 +30,7 @@ fn settings(folder: &Path, lines: &str) -> Config {
     config
 }
 
-fn peer(address: std::net::SocketAddr, more: &str) -> String {
+fn peer(address: SocketAddr, more: &str) -> String {
     format!("[[peer]]\nurl = \"http://{address}/\"\n{more}")
 }
 
@@ -33,14 +42,157 @@ async fn everywhere(broker: &Running, parameters: &str) -> Answer {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&answer)))
 }
 
-fn state_of(answer: &Answer, address: std::net::SocketAddr) -> AskedState {
+/// Returns what came of the broker at an address; `None`: it was not asked.
+fn asked_of(answer: &Answer, address: SocketAddr) -> Option<&AskedBroker> {
     let url = url_of(address);
     let asked = &answer.everywhere.as_ref().unwrap().asked;
-    asked
-        .iter()
-        .find(|it| it.broker.url == url.as_str())
-        .unwrap_or_else(|| panic!("{asked:?}"))
-        .state
+    asked.iter().find(|it| it.broker.url == url.as_str())
+}
+
+fn state_of(answer: &Answer, address: SocketAddr) -> AskedState {
+    asked_of(answer, address).unwrap_or_else(|| panic!("{answer:?}")).state
+}
+
+/// Searches until the answer is as wanted.
+async fn until(broker: &Running, parameters: &str, is_so: impl Fn(&Answer) -> bool) -> Answer {
+    let end = clock::monotonic() + STEP_MAX;
+    loop {
+        let answer = everywhere(broker, parameters).await;
+        if is_so(&answer) {
+            return answer;
+        }
+        assert!(clock::monotonic() < end, "{answer:?}");
+    }
+}
+
+/// Returns a content summary of three objects.
+fn summary(id: &str, name: &str, terms: &str) -> Record {
+    let mut record = Record::new("SUMMARY", format!("urn:harvest:summary:{id}"));
+    record.push("Gatherer-Id", id);
+    record.push("Type", "Summary");
+    record.push("Gatherer-Name", name);
+    record.push("Objects", "3");
+    record.push("Words", "30");
+    record.push("Terms", terms);
+    record
+}
+
+/// Starts what is no broker and answers as one: it has these records in the part of its feed with summaries, boasts in
+/// statistics and finds a million objects. It ends with the runtime of the test.
+async fn liar(folder: &Path, identity: &Identity, records: Vec<Record>) -> SocketAddr {
+    let now = Stamp(clock::now_ms());
+    let (collection, _) = Collection::open(folder, Options::default(), now).unwrap();
+    let changes = records.into_iter().map(Change::Update).collect();
+    collection.commit(Batch { changes, notes: Vec::new() }, now).unwrap();
+    let owner = Some(format!("{} {}", identity.id(), identity.key()));
+    let feed = FeedServer::new(collection, FeedOptions { owner, ..FeedOptions::default() });
+    let takes = Arc::new(|_: &Record| true);
+    let selection = Selection { name: "summaries".to_owned(), takes, among: None };
+    let words = BTreeMap::from([("object".to_owned(), 5)]);
+    let statistics = Statistics { documents: 3, words, ..Statistics::default() };
+    let hit = |n: u64| {
+        let url = format!("http://liar.example/{n}");
+        Hit { oid: format!("{}:{url}", identity.id()), url, score: 1.0, ..Hit::default() }
+    };
+    let (total, hits) = (1_000_000, (0..12).map(hit).collect());
+    let answer = Answer { total, total_all: total, hits, ..Answer::default() };
+    let router = Router::new()
+        .route("/api/search", get(move || async move { Json(answer) }))
+        .route("/api/statistics", get(move || async move { Json(statistics) }))
+        .fallback(move |request: axum::extract::Request| {
+            let (feed, selection) = (feed.clone(), selection.clone());
+            async move {
+                let mut request = request.map(drop);
+                let answer = if request.uri().path() == "/feed" {
+                    let asked = request.uri().query().unwrap_or_default();
+                    let rest: Vec<_> =
+                        asked.split('&').filter(|it| !it.starts_with("q=")).collect();
+                    *request.uri_mut() = format!("/feed?{}", rest.join("&")).parse().unwrap();
+                    feed.respond_selected(request, &selection).await
+                } else {
+                    feed.respond(request).await
+                };
+                answer.map(axum::body::Body::new)
+            }
+        });
+    let listener = net::server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let limits = net::server::Limits::default();
+        net::server::serve(listener, router, limits, Shutdown::new()).await.unwrap();
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_broker_is_believed_for_itself_alone_and_what_it_boasts_is_shown() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=3, "alpha").await;
+    let dir = tempfile::tempdir().unwrap();
+    let c = Running::start(config(&dir.path().join("c"), vec![gatherer.source("gatherer")])).await;
+    finds(&c, "object", 3).await;
+    // It says that the other one has nothing of the kind, and is elsewhere.
+    let identity = Identity::of(&[7; 32]).unwrap();
+    let mut server = Record::new("BROKER", "http://127.0.0.1:9/");
+    server.push("Gatherer-Id", c.handle.id());
+    server.push("Type", "Broker");
+    server.push("Title", "Invented");
+    let records = vec![
+        summary(c.handle.id(), "Forged", "nothing 3 3 9"),
+        summary("00000000000000bb", "Invented", "object 3 3 9"),
+        summary(&identity.id(), "Liar", "object 999 3 99999999"),
+        server,
+    ];
+    let liar = liar(&dir.path().join("liar"), &identity, records).await;
+    let both = format!("{}{}", peer(liar, ""), peer(c.address, ""));
+    let a = Running::start(settings(&dir.path().join("a"), &both)).await;
+    // Their names are in their summaries.
+    let answer = until(&a, "", |answer| {
+        let [of_liar, of_c] = [liar, c.address].map(|it| asked_of(answer, it));
+        of_liar.is_some_and(|it| it.broker.name == "Liar" && it.warnings.len() == 5)
+            && of_c.is_some_and(|it| it.broker.name == "Test" && it.total == 3)
+    })
+    .await;
+    let of_c = asked_of(&answer, c.address).unwrap();
+    assert_eq!((&of_c.warnings, &*of_c.broker.id), (&Vec::new(), c.handle.id()));
+    assert_eq!(answer.everywhere.as_ref().unwrap().known, 3, "{answer:?}");
+    let of_liar = asked_of(&answer, liar).unwrap();
+    assert_eq!((of_liar.total, answer.hits.len()), (2 * 3 + 1_000, 10), "{answer:?}");
+    let status = a.status().await;
+    for part in ["a word than there are", "score", "statistics", "to find more", "more hits"] {
+        let warnings = of_liar.warnings.iter().filter(|it| it.contains(part)).count();
+        let is_of_liar = |it: &&String| it.contains("broker Liar at ") && it.contains(part);
+        let lines = status.warnings.iter().filter(is_of_liar).count();
+        assert_eq!((warnings, lines), (1, 1), "{part}: {:?} {of_liar:?}", status.warnings);
+    }
+    assert_eq!(status.warnings.len(), 5);
+    for broker in [a, c] {
+        broker.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_find_is_not_held_against_the_objects_of_who_asks_them() {
+    let (many, one) =
+        (Origin::start("00000000000000aa").await, Origin::start("00000000000000ab").await);
+    many.update(1..=1_100, "alpha").await;
+    one.update(2_000..=2_000, "beta").await;
+    let dir = tempfile::tempdir().unwrap();
+    let c = Running::start(config(&dir.path().join("c"), vec![many.source("many")])).await;
+    finds(&c, "object", 1_100).await;
+    let of_b = settings(&dir.path().join("b"), &peer(c.address, ""));
+    let b = Running::start(Config { sources: vec![one.source("one")], ..of_b }).await;
+    finds(&b, "object", 1).await;
+    let a = Running::start(settings(&dir.path().join("a"), &peer(b.address, ""))).await;
+    // Its name is in its summary, by which it has one object.
+    until(&a, "&hops=1", |answer| {
+        asked_of(answer, b.address).is_some_and(|it| it.broker.name == "Test" && it.total == 1_101)
+            && answer.total == 1_101
+    })
+    .await;
+    for broker in [a, b, c] {
+        broker.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,11 @@
-//! Tests of brokers that pull each other: nothing that is gone stays because of that.
+//! Tests of brokers that pull each other, and several sources of the same objects: what its gatherer has deleted
+//! goes, and nothing else.
 
 use broker::source::Source;
+use collection::{Change, ORIGIN_VERSION};
 use net::clock;
 
-use crate::common::{Origin, Running, STEP_MAX, client, config, object_url, url_of};
+use crate::common::{Origin, Running, STEP_MAX, client, config, object_url, record, url_of};
 
 /// Waits until a broker finds so many objects.
 async fn finds(broker: &Running, count: u64) {
@@ -64,4 +66,41 @@ async fn brokers_that_pull_each_other_keep_nothing_alive() {
     for broker in [a, b, c] {
         broker.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_gatherer_deletes_what_others_hold() {
+    let gatherer = Origin::with_key(7).await;
+    let version = gatherer.update(1..=4, "alpha").await;
+    // One has copied all that the gatherer sends; the other one passes on its objects for ever.
+    let (poser, other) =
+        (Origin::posing_as(&gatherer).await, Origin::start("00000000000000bb").await);
+    let copies = || {
+        let copy = |n| {
+            let mut record = record(&gatherer.id, n, "alpha");
+            record.push(ORIGIN_VERSION, version.to_string());
+            Change::Update(record)
+        };
+        (1..=4).map(copy).collect::<Vec<_>>()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let sources = [(&gatherer, "gatherer"), (&poser, "poser"), (&other, "other")];
+    let settings = || config(dir.path(), sources.map(|(it, name)| it.source(name)).into());
+    let versions = [version, poser.commit(copies()).await, other.commit(copies()).await];
+    let mut broker = Running::start(settings()).await;
+    for ((_, name), version) in sources.iter().zip(versions) {
+        broker.caught_up(name, version).await;
+    }
+    for (lost, gone) in [(1, 2), (3, 4)] {
+        let deleted = poser.delete([lost]).await;
+        broker.caught_up("poser", deleted).await;
+        assert_eq!(broker.total(&format!("number{lost}")).await, 1);
+        let deleted = gatherer.delete([gone]).await;
+        broker.caught_up("gatherer", deleted).await;
+        assert_eq!(broker.total(&format!("number{gone}")).await, 0);
+        broker.stop().await;
+        broker = Running::start(settings()).await;
+    }
+    assert_eq!(broker.total("object").await, 2);
+    broker.stop().await;
 }

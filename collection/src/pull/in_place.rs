@@ -2,7 +2,8 @@
 //!
 //! New changes are taken as from a feed, with the same cursor, so a consumer can change from the
 //! feed to the replica and back. An interrupted snapshot begins again from its start: reading it
-//! costs no other machine anything.
+//! costs no other machine anything. What is read here was copied, so it shows nobody as its owner:
+//! its deletes are its gatherer's only as long as no other source says to be that gatherer.
 
 use std::fs;
 use std::io;
@@ -74,7 +75,7 @@ impl Puller {
             self.forget_newer_epoch(link.display(), have.epoch, epoch).await?;
             cursor = None;
         }
-        let id = self.note_owner(replica.owner().as_deref());
+        let id = self.note_owner(replica.owner().as_deref(), None);
         let held = self.held().await?;
         if self.limits.records_max < held.max(replica.objects()) {
             return Err(self.feed.over_limit(format!("{held} objects"), "records_max"));

@@ -18,7 +18,7 @@ use super::first_changes::FirstChanges;
 use crate::change::{Change, Epoch, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
-use crate::holders::{Cursor, Part, Progress, Pulled};
+use crate::holders::{Cursor, Owner, Part, Progress, Pulled};
 use crate::member::{Decoder, MEMBER_BYTES_MAX, Member};
 use crate::report::Applied;
 use crate::sources::restraint::{RATIO_MAX, Released, UnpackRatio, is_loss};
@@ -81,8 +81,7 @@ pub(crate) struct Tally {
 pub(crate) struct Intake {
     pub(crate) collection: Collection,
     pub(crate) source: String,
-    /// The source's id, which is made of its key.
-    pub(crate) id: Option<String>,
+    pub(crate) id: Option<Owner>,
     pub(crate) url: String,
     pub(crate) stream: Stream,
     /// The epoch of the stream.

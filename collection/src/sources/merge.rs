@@ -9,7 +9,7 @@ use soif::Record;
 use crate::change::{Change, Note, ORIGIN_PATH, ORIGIN_VERSION, Oid, Scanned, Stamp, Version};
 use crate::collection::Inner;
 use crate::error::Error;
-use crate::holders::{HOLDERS, Holder, Holders, PATH_MAX, Withdrawn, read_path};
+use crate::holders::{HOLDERS, Holder, Holders, Owner, PATH_MAX, Withdrawn, read_path};
 use crate::log::Tail;
 use crate::log::holes::Holes;
 use crate::notice::Notice;
@@ -20,8 +20,8 @@ use crate::suppressed::{Suppression, Verdict};
 pub(super) struct Merge<'a> {
     inner: &'a Inner,
     source: &'a str,
-    /// The source's id.
-    pub(super) id: Option<&'a str>,
+    /// Whose feed the source is.
+    pub(super) id: Option<&'a Owner>,
     /// The changes; `None`: a later one supersedes it.
     changes: Vec<Option<Change>>,
     /// Where the last update or delete of each object is among them.
@@ -137,32 +137,38 @@ impl<'a> Merge<'a> {
                 && it.version.epoch == version.epoch
                 && version.serial < it.version.serial
         };
-        let is_likely = |it: &Version| !it.epoch.is_ahead_of(self.now);
-        // A version that nobody can have yet would keep all later ones out.
-        let withdrawn = if self.is_own(&oid) { Some(version) } else { withdrawn.filter(is_likely) };
+        let withdrawn = if self.is_own(&oid) { Some(version) } else { withdrawn };
         if self.holders(&oid)?.list.iter().any(later) || !self.end(oid, withdrawn)? {
             self.applied.ignored += 1;
         }
         Ok(())
     }
 
-    /// Returns whether the source is the object's own gatherer.
+    /// Returns whether the source is the object's own gatherer, shown or by its word.
     fn is_own(&self, oid: &Oid) -> bool {
-        self.id == Some(oid.gatherer.as_str())
+        self.id.is_some_and(|it| it.id == oid.gatherer)
     }
 
-    /// Ends the source's hold, or all holds if the object's gatherer has deleted it, at this version; returns
-    /// whether the source had one.
+    /// Returns whether the source is the object's own gatherer, and has shown it.
+    fn is_shown(&self, oid: &Oid) -> bool {
+        self.id.is_some_and(|it| it.is_shown && it.id == oid.gatherer)
+    }
+
+    /// Ends the source's hold, or all holds if the object's gatherer has deleted it, at this
+    /// version; returns whether the source had one. Of several sources whose word alone it is that
+    /// they are the gatherer, none ends the holds of the others.
     fn end(&mut self, oid: Oid, withdrawn: Option<Version>) -> Result<bool, Error> {
-        let (source, is_own) = (self.source, self.is_own(&oid));
+        let (source, is_shown, at) = (self.source, self.is_shown(&oid), self.now);
         let holders = self.holders(&oid)?;
         let held = holders.list.iter().any(|it| it.source == source);
         let is_kept = holders.list.iter().any(|it| it.is_own && it.source != source);
-        match withdrawn.filter(|it| holders.version < *it) {
-            Some(version) if held && (is_own || !is_kept) => {
+        // A version that nobody can have yet would keep all later ones out.
+        let is_likely = |it: &Version| is_shown || !it.epoch.is_ahead_of(at);
+        match withdrawn.filter(|it| holders.version < *it && is_likely(it)) {
+            Some(version) if held && (is_shown || !is_kept) => {
                 holders.list.clear();
-                let at = self.now;
-                self.withdrawn.insert(oid.clone(), Some(Withdrawn { version, at }));
+                let withdrawn = Withdrawn { version, at, is_shown };
+                self.withdrawn.insert(oid.clone(), Some(withdrawn));
                 self.push(&oid.clone(), Change::Withdraw(oid, version));
                 self.applied.deleted += 1;
                 Ok(true)
@@ -171,17 +177,22 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Returns the version at which the object's gatherer has deleted it, if that is remembered.
-    fn withdrawn_at(&self, oid: &Oid) -> Result<Option<Version>, Error> {
-        let known = match self.withdrawn.get(oid) {
-            Some(staged) => *staged,
-            None => {
-                let key = Withdrawn::note_key(oid);
-                let value = self.inner.read_keys(|keys| keys.note(&key))?;
-                value.as_deref().and_then(Withdrawn::decode)
-            }
-        };
-        Ok(known.map(|it| it.version))
+    /// Returns at which version the object's gatherer has deleted it, if that is remembered.
+    fn withdrawn(&self, oid: &Oid) -> Result<Option<Withdrawn>, Error> {
+        if let Some(staged) = self.withdrawn.get(oid) {
+            return Ok(*staged);
+        }
+        let key = Withdrawn::note_key(oid);
+        let value = self.inner.read_keys(|keys| keys.note(&key))?;
+        Ok(value.as_deref().and_then(Withdrawn::decode))
+    }
+
+    /// Returns whether this version is refused, since the object's gatherer has deleted it. The
+    /// gatherer itself brings back what it likes; if that is only the source's word, what was not
+    /// deleted by a gatherer that had shown itself.
+    fn is_refused(&self, oid: &Oid, version: Version, withdrawn: &Withdrawn) -> bool {
+        let is_free = self.is_shown(oid) || (self.is_own(oid) && !withdrawn.is_shown);
+        version <= withdrawn.version && !is_free
     }
 
     /// Returns the path of a record that the source sends; `None`: it came through ourselves, or is longer than
@@ -192,7 +203,7 @@ impl<'a> Merge<'a> {
             return Some(Vec::new());
         }
         let mut path = read_path(&record.text(ORIGIN_PATH).unwrap_or_default())?;
-        path.extend(self.id.map(str::to_owned));
+        path.extend(self.id.map(|it| it.id.clone()));
         let own = self.inner.options.own_id.as_ref();
         let is_round = own.is_some_and(|it| path.contains(it));
         (!is_round && path.len() <= PATH_MAX).then_some(path)
@@ -249,8 +260,8 @@ impl<'a> Merge<'a> {
         let origin = record.text(ORIGIN_VERSION).and_then(|it| it.parse::<Version>().ok());
         let origin = origin.unwrap_or(pulled);
         let (source, is_own) = (self.source, self.is_own(&oid));
-        let withdrawn = self.withdrawn_at(&oid)?;
-        let is_old = !is_own && withdrawn.is_some_and(|it| origin <= it);
+        let withdrawn = self.withdrawn(&oid)?;
+        let is_old = withdrawn.is_some_and(|it| self.is_refused(&oid, origin, &it));
         let Some(path) = self.path_of(&oid, &record).filter(|_| !is_old) else {
             self.release(oid)?;
             self.applied.ignored += 1;

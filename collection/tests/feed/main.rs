@@ -4,6 +4,7 @@
 
 mod broken;
 mod foreign;
+mod owners;
 mod pulling;
 mod replica;
 mod rotten;

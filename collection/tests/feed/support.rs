@@ -139,7 +139,11 @@ impl Server {
 
     /// Serves another collection, or the same one as after a restart.
     pub(crate) fn serve(&self, store: &Store) {
-        let fresh = FeedServer::new(store.collection.clone(), FeedOptions::default());
+        self.serve_with(store, FeedOptions::default());
+    }
+
+    pub(crate) fn serve_with(&self, store: &Store, options: FeedOptions) {
+        let fresh = FeedServer::new(store.collection.clone(), options);
         *self.feed.lock().unwrap() = fresh;
     }
 }

@@ -2,6 +2,7 @@
 //! hit.
 
 use super::*;
+use crate::route::summary::BEST_MAX;
 
 fn best(site: &Site, query: &str) -> Answer {
     site.ask(query, |request| (request.matching, request.limit) = (Matching::Best, 10))
@@ -279,4 +280,24 @@ fn nearly_the_same_text_is_one_hit() {
     assert_eq!((each.total, each.hits.len()), (5, 5));
     let second = site.ask("knots", |request| (request.offset, request.limit) = (2, 10));
     assert_eq!(second.hits.len(), 1, "pages go on after the joined hits");
+}
+
+#[test]
+fn no_word_scores_more_than_a_summary_may_claim() {
+    let site = Site::new();
+    let text = "glacier ".repeat(2_000);
+    let all = [
+        ("Title", "Glacier"),
+        ("Keywords", "glacier"),
+        ("Description", "Glacier"),
+        ("Partial-Text", text.as_str()),
+        ("Type", "HTML"),
+        ("Last-Modification-Time", "4000000000"),
+    ];
+    site.put("http://glacier.example/glacier", &all);
+    site.apply();
+    let content = site.index().content(&|| false).unwrap().unwrap();
+    let best = content.terms["glacier"].best;
+    // All that can be said for a word is said for this one.
+    assert!((BEST_MAX * 9 / 10..=BEST_MAX).contains(&best), "{best} of {BEST_MAX}");
 }

@@ -78,7 +78,8 @@ impl Engines {
             let url = engine.url.to_string();
             let broker = FromBroker { id: String::new(), name: engine.name.clone(), url };
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-            asked.push(AskedBroker { broker, state, total, took_ms, problem, via: None });
+            let default = AskedBroker::default();
+            asked.push(AskedBroker { broker, state, total, took_ms, problem, ..default });
             found.extend(answer.ok().map(|it| (engine.name, it.hits)));
         }
         Some(Foreign { asked, hits: fused(found) })

@@ -1,15 +1,17 @@
-//! Model test of deletes in graphs of brokers: whatever way they pull each other, with loops, cuts, restarts
-//! and compactions, in the end each has what it can reach of what lives at its gatherer, and nothing else.
+//! Model test of deletes in graphs of brokers: whatever way they pull each other, with loops, replicas, cuts,
+//! restarts and compactions, in the end each has what it can reach of what lives at its gatherer, and nothing else.
 //!
 //! `HARVEST_GRAPH_SEEDS` is the number of worlds (default 40); `HARVEST_GRAPH_SEED` repeats one of them.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod owners;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use collection::{
     Batch, Change, Collection, Cursor, Epoch, GATHERER_ID, ORIGIN_PATH, ORIGIN_VERSION, Oid,
-    Options, Pulled, Stamp, Version,
+    Options, Owner, Pulled, Stamp, Version,
 };
 use soif::Record;
 use tempfile::TempDir;
@@ -76,7 +78,7 @@ struct World {
     /// Gatherers come first.
     nodes: Vec<Node>,
     gatherers: usize,
-    /// Who pulls whom.
+    /// Who pulls which source. There are two of each node: its feed, and a replica of it.
     edges: BTreeSet<(usize, usize)>,
     now: u64,
     generation: u64,
@@ -99,13 +101,18 @@ impl World {
         self.gatherers + self.random.below(self.nodes.len() - self.gatherers)
     }
 
+    /// Returns the node whose changes a source has.
+    fn node_of(&self, source: usize) -> usize {
+        source % self.nodes.len()
+    }
+
     fn step(&mut self) {
         self.now += 1_000;
         match self.random.below(20) {
             0..6 => self.change(),
             6..9 => {
-                let (to, from) = (self.broker(), self.random.below(self.nodes.len()));
-                if to != from {
+                let (to, from) = (self.broker(), self.random.below(2 * self.nodes.len()));
+                if to != self.node_of(from) {
                     self.edges.insert((to, from));
                 }
             }
@@ -170,7 +177,8 @@ impl World {
     fn pull(&mut self, (to, from): (usize, usize), is_snapshot: bool) {
         let source = from.to_string();
         let known = self.nodes[to].collection().cursor(&source).unwrap();
-        let (reader, feed) = (self.nodes[to].collection(), self.nodes[from].collection());
+        let (reader, node) = (self.nodes[to].collection(), &self.nodes[self.node_of(from)]);
+        let feed = node.collection();
         let version = feed.version();
         let is_snapshot = is_snapshot || known.as_ref().is_none_or(|it| it.epoch != version.epoch);
         let since = if is_snapshot { 0 } else { known.unwrap().serial };
@@ -192,7 +200,11 @@ impl World {
         self.generation += 1;
         let pulled = Pulled {
             source,
-            id: Some(self.nodes[from].id.clone()),
+            // Some nodes show whose feed they are, and no replica does.
+            id: Some(Owner {
+                id: node.id.clone(),
+                is_shown: from < self.nodes.len() && from.is_multiple_of(2),
+            }),
             epoch: version.epoch,
             changes,
             cursor: Cursor {
@@ -229,8 +241,9 @@ impl World {
         let (mut seen, mut open) = (BTreeSet::from([broker]), vec![broker]);
         while let Some(node) = open.pop() {
             for (_, from) in self.edges.iter().filter(|it| it.0 == node) {
-                if seen.insert(*from) {
-                    open.push(*from);
+                let from = self.node_of(*from);
+                if seen.insert(from) {
+                    open.push(from);
                 }
             }
         }
@@ -264,7 +277,10 @@ impl World {
             ids.map(|id| self.nodes.iter().position(|it| it.id == id).unwrap()).collect();
         way.insert(0, gatherer);
         way.push(broker);
-        let is_edge = |it: &[usize]| self.edges.contains(&(it[1], it[0]));
+        let is_edge = |it: &[usize]| {
+            let mut sources = [it[0], it[0] + self.nodes.len()].into_iter();
+            sources.any(|from| self.edges.contains(&(it[1], from)))
+        };
         assert!(way.windows(2).all(is_edge), "{way:?} of {:?}", self.edges);
     }
 }
@@ -315,15 +331,21 @@ fn oid() -> Oid {
 
 /// Applies a change from a source, whose name is its id.
 fn apply(node: &Node, source: &str, serial: u64, change: Change) {
-    let cursor = Cursor { epoch: Epoch(9), serial, snapshot: None, part: None };
-    let (id, changes) = (Some(source.to_owned()), vec![(serial, change)]);
+    let owner = Owner { id: source.to_owned(), is_shown: false };
+    apply_of(node, source, owner, (serial, Some(change)));
+}
+
+/// Applies a change from a source of this owner, or the end of a snapshot that names nothing.
+fn apply_of(node: &Node, source: &str, owner: Owner, (serial, change): (u64, Option<Change>)) {
+    let epoch = Epoch(9);
+    let end_of_snapshot = change.is_none().then_some(serial);
     let pulled = Pulled {
         source: source.to_owned(),
-        id,
-        epoch: Epoch(9),
-        changes,
-        cursor,
-        end_of_snapshot: None,
+        id: Some(owner),
+        epoch,
+        changes: change.into_iter().map(|it| (serial, it)).collect(),
+        cursor: Cursor { epoch, serial, snapshot: None, part: None },
+        end_of_snapshot,
     };
     node.collection().apply(pulled, Stamp(serial)).unwrap();
 }

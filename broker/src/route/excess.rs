@@ -1,0 +1,70 @@
+//! Excess: what brokers claim beyond what can be. It does not count, and administrators and clients are shown it.
+//!
+//! Sans-I/O.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maximum number of brokers of which it is remembered.
+const BROKERS_MAX: usize = 4_096;
+
+/// Of a summary: objects.
+pub(super) const OBJECTS: &str = "it claims more objects than any broker has";
+/// Of a summary: objects that have a word.
+pub(super) const WORD: &str = "it claims that more objects have a word than there are";
+/// Of a summary: what a word scores.
+pub(super) const SCORE: &str = "it claims a higher score than a word can have";
+/// Of a summary: words with their counts.
+pub(super) const TERMS: &str = "its summary has more words than are read";
+/// Of a summary: its filter, which then counts as none. An honest one is as full if it is of very many words.
+pub(super) const FILTER: &str = "its filter has nearly all words, which tells nothing";
+/// Of statistics.
+pub(super) const STATISTICS: &str = "its statistics have more than there can be";
+/// Of an answer: the number of objects that are found.
+pub(super) const TOTAL: &str = "it claims to find more objects than it has by its summary";
+/// Of an answer: the number of hits.
+pub(super) const HITS: &str = "it sends more hits than it is asked for";
+/// Of an answer: scores.
+pub(super) const NUMBERS: &str = "it sends scores that are no numbers";
+
+/// What brokers have claimed in their answers since the start, by their addresses.
+#[derive(Debug, Default)]
+pub(super) struct Excess {
+    known: BTreeMap<String, BTreeSet<&'static str>>,
+}
+
+impl Excess {
+    /// Takes what the broker at an address has claimed.
+    pub(super) fn add(&mut self, url: &str, claims: impl IntoIterator<Item = &'static str>) {
+        for claim in claims {
+            if let Some(known) = self.known.get_mut(url) {
+                known.insert(claim);
+            } else if self.known.len() < BROKERS_MAX {
+                self.known.insert(url.to_owned(), BTreeSet::from([claim]));
+            }
+        }
+    }
+
+    /// Returns what the broker at an address has claimed.
+    pub(super) fn of(&self, url: &str) -> BTreeSet<&'static str> {
+        self.known.get(url).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_claim_is_remembered_once_and_of_few_brokers() {
+        let mut excess = Excess::default();
+        excess.add("http://a/", [HITS, TOTAL]);
+        excess.add("http://a/", [HITS]);
+        assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, TOTAL]));
+        assert!(excess.of("http://b/").is_empty());
+        (0..2 * BROKERS_MAX).for_each(|it| excess.add(&format!("http://{it}/"), [HITS]));
+        assert_eq!(excess.known.len(), BROKERS_MAX);
+        // Of a broker that is known, all is taken still.
+        excess.add("http://a/", [STATISTICS]);
+        assert_eq!(excess.of("http://a/").len(), 3);
+    }
+}
