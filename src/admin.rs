@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use daemon::auth::{AdminAddress, AdminToken};
 use http::{HeaderValue, StatusCode, header};
 use net::client::{Client, Request, Settings, Timeouts};
+use net::guard::Policy;
 use serde::de::DeserializeOwned;
 use url::Url;
 use web::foreign::harmless;
@@ -24,6 +25,12 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time limit of commands that rewrite a whole collection, or read a tree of millions of files.
 const LONG_COMMAND_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
+/// Time for measuring how distant replicas are.
+pub(crate) const MEASURING: Duration = Duration::from_secs(2);
+
+/// Time limit of a replica if there is another one. A broker takes 10 s at most.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
+
 /// Returns a client for any host that the user names, this machine included.
 pub(crate) fn client() -> Client {
     patient(COMMAND_TIMEOUT, None)
@@ -38,6 +45,48 @@ fn patient(header: Duration, pinned: Option<Vec<u8>>) -> Client {
         pinned,
         ..Settings::default()
     })
+}
+
+/// Asks the nearest of several places that have the same; if it gives no answer, the next one. Returns
+/// who has answered, the status and the body. Fails as the last one does.
+pub(crate) async fn ask_nearest(
+    places: &[Url],
+    address: impl Fn(&Url) -> anyhow::Result<Url>,
+) -> anyhow::Result<(Url, StatusCode, Vec<u8>)> {
+    let client = client();
+    let places = client.nearest(places.to_vec(), Policy::AllowPrivate, MEASURING).await;
+    let short = Timeouts { header: REPLICA_TIMEOUT, idle: REPLICA_TIMEOUT, ..client.timeouts() };
+    for (left, place) in (0..places.len()).rev().zip(places) {
+        let timeouts = (0 < left).then_some(short);
+        let request = Request { timeouts, ..Request::get(address(&place)?) };
+        let problem = match ask(&client, request).await {
+            Err(error) if left == 0 => return Err(error.into()),
+            Err(error) => error.to_string(),
+            Ok((status, body)) if 0 < left && is_passing(status) => {
+                format!("{status}: {}", failure_message(&body))
+            }
+            Ok((status, body)) => return Ok((place, status, body)),
+        };
+        let note = format!("note: {place} gives no answer, so another one is asked: {problem}");
+        output::note(&harmless(&note));
+    }
+    bail!("nobody is named who could be asked")
+}
+
+async fn ask(client: &Client, request: Request) -> Result<(StatusCode, Vec<u8>), net::Error> {
+    let response = client.send(request).await?;
+    let status = response.status;
+    Ok((status, response.bytes(ANSWER_BYTES_MAX).await?.to_vec()))
+}
+
+/// Returns whether another place may answer what this one does not.
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+/// Returns the addresses of places that have the same, for a message.
+pub(crate) fn either(places: &[Url]) -> String {
+    places.iter().map(Url::as_str).collect::<Vec<_>>().join(" or ")
 }
 
 /// A daemon's admin listener.

@@ -10,7 +10,6 @@
 
 mod commands;
 mod harvest;
-mod nearest;
 mod notes;
 mod pending;
 mod push;
@@ -29,6 +28,7 @@ use freshness::history::Cost;
 use freshness::schedule::Expected;
 use net::client::Client;
 use net::clock;
+use net::guard::Policy;
 use net::pace::Hosts;
 use net::shutdown::Shutdown;
 use tokio::sync::{Notify, watch};
@@ -54,6 +54,9 @@ use report::{EndedPull, LogWriter};
 /// Maximum time for which a source holds back its answer to a long poll. If no answer has come soon
 /// after that, `collection::pull` ends the pull with an error.
 pub(crate) const WAIT: Duration = Duration::from_secs(10);
+
+/// Time for measuring how distant the replicas of a source are.
+const MEASURING: Duration = Duration::from_secs(2);
 
 /// Interval at which changed notes of the schedule are written.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(10);
@@ -255,7 +258,9 @@ impl Collector {
             return Box::pin(taken).await.map_err(FailedPull::from);
         }
         let mut first = Ok(());
-        for url in nearest::first(&self.inner.client, source).await {
+        let urls = std::iter::once(&source.url).chain(&source.replicas).cloned().collect();
+        let policy = Policy::from_allow_private(source.allow_private);
+        for url in self.inner.client.nearest(urls, policy, MEASURING).await {
             let outcome = puller(&url).pull_into(wait, pulled).await.map_err(FailedPull::from);
             match outcome {
                 Err(failed) if is_replica && failed.failure.is_of_one_place() => {

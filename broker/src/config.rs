@@ -25,11 +25,11 @@ mod ranking;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ::freshness::schedule::Window;
 use ::freshness::syndication::{Syndication, SyndicationError};
+use daemon::announce::addresses;
 use daemon::{Token, client_certificate};
 use exchange::push;
 use net::client::Timeouts;
@@ -78,8 +78,8 @@ pub struct Config {
     pub push: push::Settings,
     /// A folder of page templates that replace the built-in ones.
     pub templates: Option<PathBuf>,
-    /// A cache whose copies of objects are linked.
-    pub object_cache: Option<Arc<Url>>,
+    /// The caches whose copies of objects are linked.
+    pub object_caches: Vec<Url>,
     /// The sources to pull; names are unique.
     pub sources: Vec<Source>,
     /// The views.
@@ -142,7 +142,7 @@ impl Config {
             daemon: daemon::Settings::new(LISTEN, ADMIN_LISTEN, data),
             push: push::Settings::default(),
             templates: None,
-            object_cache: None,
+            object_caches: Vec::new(),
             sources: Vec::new(),
             views: Views::default(),
             freshness: Freshness::default(),
@@ -189,7 +189,7 @@ impl Config {
         (config.daemon.listen, config.daemon.admin_listen) = (listen, admin_listen);
         config.daemon = config.daemon.read(&root, data);
         config.templates = root.path("templates");
-        config.object_cache = root.base_url("object_cache").map(Arc::new);
+        config.object_caches = addresses(&root, "object_cache", "cache");
         config.freshness = Freshness::read(&root.table("freshness"));
         config.ranking = ranking::read(&root.table("ranking"));
         config.push = push::Settings::read(&root.table("push"), config.daemon.base_url.as_ref());

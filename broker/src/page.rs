@@ -9,6 +9,7 @@ mod asked;
 pub mod atom;
 mod browse;
 pub(crate) mod client;
+mod copies;
 mod display_url;
 mod lanes;
 mod limit;
@@ -47,6 +48,7 @@ use crate::route::routing::Route;
 use crate::snippet::excerpt;
 use crate::views::membership::{Membership, Present};
 use client::{Client, later};
+use copies::Copies;
 pub use lanes::DearSearches;
 use lanes::{Lanes, is_dear, quick_cpu};
 use limit::Limit;
@@ -79,8 +81,8 @@ pub struct PageState {
     views: Present,
     /// What each view has; `None`: that is not kept.
     membership: Option<Membership>,
-    /// A cache whose copies of objects are linked.
-    object_cache: Option<Arc<Url>>,
+    /// The caches whose copies of objects are linked.
+    copies: Option<Copies>,
     /// The address of the pages, as others see it.
     base_url: Option<Arc<Url>>,
     /// The process around a front; `None` in a broker.
@@ -92,7 +94,7 @@ pub struct PageState {
 impl PageState {
     /// Returns pages over `engine` and its `collection`.
     pub fn new(engine: Engine, collection: Collection, pages: Pages) -> Self {
-        let (lanes, views, object_cache) = (Lanes::default(), Present::default(), None);
+        let (lanes, views, copies) = (Lanes::default(), Present::default(), None);
         let (membership, base_url, around, route) = (None, None, None, None);
         Self {
             engine,
@@ -101,7 +103,7 @@ impl PageState {
             lanes,
             views,
             membership,
-            object_cache,
+            copies,
             base_url,
             around,
             route,
@@ -115,11 +117,6 @@ impl PageState {
 
     pub(crate) fn pages(&self) -> &Pages {
         &self.pages
-    }
-
-    /// Returns the same pages, which link the copies of a cache, if there is one.
-    pub(crate) fn with_copies(self, object_cache: Option<Arc<Url>>) -> Self {
-        Self { object_cache, ..self }
     }
 
     /// Returns the same pages, whose address is `base_url` as others see it.
@@ -478,7 +475,7 @@ async fn object(
             match state.with_related(record, limit, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
-                    page.link_copy(state.object_cache.as_deref());
+                    page.link_copy(state.nearest_cache().await.as_ref());
                     let response = state.pages.respond(StatusCode::OK, "object.html", &page);
                     opening(response, page.open.as_deref())
                 }

@@ -16,7 +16,7 @@ use url::Url;
 
 pub use gathering::{GATHERS_PATH, Gathering, gatherers_of};
 pub use keeping::{Announcing, Sign};
-pub use registries::{Registries, address};
+pub use registries::{Registries, address, addresses};
 
 /// Path of announcements, below a registry's address.
 pub const PATH: &str = "announce";

@@ -19,6 +19,7 @@ use std::time::Duration;
 use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Host, Url};
 
@@ -107,6 +108,33 @@ impl Client {
         patience: Duration,
     ) -> Result<(), Error> {
         self.shared.connector.measure(url, policy, patience).await
+    }
+
+    /// Orders the addresses of replicas: the nearest first by the measured time of a round trip, those that were not
+    /// reached within `patience` last. Hosts that nobody has tried lately are measured, all at the same time; one
+    /// address alone is not.
+    ///
+    /// Source: TR §11 (the nearest instance of a server).
+    pub async fn nearest(
+        &self,
+        mut urls: Vec<Url>,
+        policy: Policy,
+        patience: Duration,
+    ) -> Vec<Url> {
+        if urls.len() < 2 {
+            return urls;
+        }
+        let mut measuring = JoinSet::new();
+        let now = monotonic();
+        for url in urls.iter().filter(|it| self.distances().lately(it, now).is_none()) {
+            let (client, url) = (self.clone(), url.clone());
+            measuring.spawn(async move { client.measure(&url, policy, patience).await });
+        }
+        while measuring.join_next().await.is_some() {}
+        let now = monotonic();
+        let distance = |it: &Url| self.distances().lately(it, now).flatten();
+        urls.sort_by_key(|it| distance(it).unwrap_or(Duration::MAX));
+        urls
     }
 
     /// Connects to `port` of `host` within `patience`, for any protocol. The name is resolved, the guard vets

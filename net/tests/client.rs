@@ -230,6 +230,24 @@ async fn knows_how_distant_the_hosts_are_that_it_has_reached() {
 }
 
 #[tokio::test]
+async fn orders_replicas_and_those_that_are_not_reached_come_last() {
+    let (one, two) = (daemon().await, daemon().await);
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (client, patience) = (client(), Duration::from_secs(10));
+    let places = [nobody, one, two].map(|it| url(it, "/"));
+    let nearest = async |policy| client.nearest(places.to_vec(), policy, patience).await;
+    // Nobody may ask them, so nothing is known of them.
+    assert_eq!(nearest(Policy::Public).await, places);
+    let ordered = nearest(Policy::AllowPrivate).await;
+    assert_eq!(ordered[2], places[0]);
+    let distance = |it: &Url| client.distances().of(it).unwrap();
+    assert!(distance(&ordered[0]) <= distance(&ordered[1]));
+    let alone = vec![url(daemon().await, "/")];
+    assert_eq!(client.nearest(alone.clone(), Policy::AllowPrivate, patience).await, alone);
+    assert_eq!(client.distances().of(&alone[0]), None, "one address alone is not measured");
+}
+
+#[tokio::test]
 async fn a_body_that_breaks_off_is_an_error_after_its_good_bytes() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",

@@ -31,11 +31,11 @@ pub struct Listed {
 /// What an administrator sees of a registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
-    /// All servers that have announced themselves.
+    /// All servers that have announced themselves, or were revoked.
     pub servers: Vec<Listed>,
     /// Number of announcements that were refused since the start, by reason; `summary`: of content summaries.
     pub refused: std::collections::BTreeMap<String, u64>,
-    /// The last of them.
+    /// The last of them, 200 at most, and 10 of one address.
     pub refusals: Vec<Refused>,
 }
 

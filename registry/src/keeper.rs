@@ -114,10 +114,15 @@ impl Keeper {
     /// Removes servers that are gone, until the shutdown starts.
     pub async fn run(&self, shutdown: Shutdown) {
         let mut clock = JumpDetector::start();
-        if let Err(error) = self.hide_revoked().await {
-            tracing::warn!(%error, "servers that are revoked may still be found");
-        }
         loop {
+            // It waits for the index, which may have ended before that.
+            let hidden = tokio::select! {
+                () = shutdown.started() => return,
+                hidden = self.hide_revoked() => hidden,
+            };
+            if let Err(error) = hidden {
+                tracing::warn!(%error, "servers that are revoked may still be found; tried again");
+            }
             tokio::select! {
                 () = shutdown.started() => return,
                 () = sleep(LOOK) => {}
@@ -266,7 +271,8 @@ impl Keeper {
             let leases = self.leases();
             (leases.get(&asked.id).cloned(), leases.terms())
         };
-        let pin = known.as_ref().map(|it| &it.pin);
+        // Of one that only others have listed, the key may not be known.
+        let pin = known.as_ref().map(|it| &it.pin).filter(|it| !it.key.is_empty());
         let now_ms = clock::now_ms();
         let (kind, description) = match proof::check(found, asked, pin, now_ms) {
             Ok(proved) => proved,
@@ -313,14 +319,16 @@ impl Keeper {
         } else if let Some(known) = known.filter(|_| is_listed) {
             (lease.written, lease.written_ms) = (known.written.clone(), known.written_ms);
         }
+        // Whoever sees the record sees the lease, too.
+        self.leases().put(id, lease.clone());
         // A lease that is only renewed is not written.
         if !changes.is_empty() || known.is_none() {
-            self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
+            let written = self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await;
+            written.inspect_err(|_| self.leases().replace(id, known.cloned()))?;
         }
         if known.is_none() {
             tracing::info!(id, url = %lease.url, kind = lease.kind.name(), "a server is new");
         }
-        self.leases().put(id, lease.clone());
         if is_listed && let Some(version) = &description.facts.summary {
             self.0.summaries.want(id, &lease.url, version);
         }

@@ -8,6 +8,8 @@ use crate::answer::Refused;
 
 /// Number of refusals that are kept.
 const KEPT_MAX: usize = 200;
+/// Number of those of one address: it alone cannot make all others forgotten.
+const OF_ONE_MAX: usize = 10;
 
 /// The refusals since the start.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +27,11 @@ impl Refusals {
         let key = self.last.iter().find(|it| same(it)).and_then(|it| it.key.clone());
         self.last.retain(|it| !same(it));
         refused.key = refused.key.or(key);
-        if self.last.len() == KEPT_MAX {
+        let is_of_one = |it: &Refused| it.from == refused.from;
+        if OF_ONE_MAX <= self.last.iter().filter(|it| is_of_one(it)).count() {
+            let oldest = self.last.iter().position(is_of_one);
+            oldest.and_then(|it| self.last.remove(it));
+        } else if self.last.len() == KEPT_MAX {
             self.last.pop_front();
         }
         self.last.push_back(refused);
@@ -55,6 +61,7 @@ mod tests {
         let mut refusals = Refusals::default();
         let refused = |id: usize, key: Option<&str>| Refused {
             id: id.to_string(),
+            from: (id / OF_ONE_MAX).to_string(),
             key: key.map(str::to_owned),
             ..Refused::default()
         };
@@ -77,5 +84,28 @@ mod tests {
             assert_eq!(refusals.of("5", Some(key)).unwrap().url, expected);
         }
         assert_eq!(refusals.of("5", Some("k4")), None);
+    }
+
+    #[test]
+    fn one_address_leaves_room_for_others() {
+        let mut refusals = Refusals::default();
+        let mut add = |from: &str, id: usize| {
+            let (from, id) = (from.to_owned(), id.to_string());
+            refusals.add("proof", Refused { from, id, ..Refused::default() });
+        };
+        for id in 0..KEPT_MAX {
+            add(&format!("h{id}"), id);
+        }
+        for id in 1_000..2_000 {
+            add("flood", id);
+        }
+        let (counts, last) = refusals.all();
+        assert_eq!((counts["proof"], last.len()), (1_200, KEPT_MAX));
+        let ids = |is_flood: bool| {
+            let of = last.iter().filter(|it| (it.from == "flood") == is_flood);
+            of.map(|it| it.id.parse::<usize>().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(true), (2_000 - OF_ONE_MAX..2_000).rev().collect::<Vec<_>>());
+        assert_eq!(ids(false), (OF_ONE_MAX..KEPT_MAX).rev().collect::<Vec<_>>());
     }
 }

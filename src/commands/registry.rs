@@ -11,7 +11,6 @@ use broker::answer::Answer;
 use broker::server::Handle;
 use clap::Subcommand;
 use daemon::announce::address;
-use net::client::Request;
 use net::shutdown::Shutdown;
 use registry::answer::{Approved, Listed, Overview};
 use registry::config::Config;
@@ -50,6 +49,7 @@ pub(crate) enum RegistryCommand {
     /// List the servers.
     #[command(after_help = "Examples:
   harvest registry list --registry https://registry.example/
+  harvest registry list --registry https://a.example/ --registry https://b.example/
   harvest registry list --kind broker --json | jq -r '.[].url'
   harvest registry list -c registry.toml            with those that wait for approval")]
     List {
@@ -125,17 +125,18 @@ pub(crate) enum RegistryCommand {
 /// The registry that is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
-    /// The registry's address.
-    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY, value_parser = address_of)]
-    registry: Url,
+    /// The registry's address. Several have the same, as registries that pull each other do: the nearest is
+    /// asked, and the next one if that does not answer.
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY, value_delimiter = ' ', value_parser = address_of)]
+    registry: Vec<Url>,
     /// The settings file of a registry on this machine, whose administration is asked.
     #[arg(short, long = "config", value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl Asked {
-    /// Returns the address at which the registry answers everybody.
-    fn public(&self) -> anyhow::Result<Url> {
+    /// Returns the addresses at which the registry answers everybody.
+    fn public(&self) -> anyhow::Result<Vec<Url>> {
         let Some(path) = &self.config else { return Ok(self.registry.clone()) };
         let daemon = load(path)?.broker.daemon;
         let mut listen = daemon.listen;
@@ -144,12 +145,12 @@ impl Asked {
             IpAddr::V6(ip) if ip.is_unspecified() => listen.set_ip(Ipv6Addr::LOCALHOST.into()),
             _ => {}
         }
-        Ok(Url::parse(&format!("{}://{listen}/", daemon.scheme()))?)
+        Ok(vec![Url::parse(&format!("{}://{listen}/", daemon.scheme()))?])
     }
 }
 
 /// Reads the address of a registry.
-fn address_of(text: &str) -> Result<Url, String> {
+pub(super) fn address_of(text: &str) -> Result<Url, String> {
     address(text)
         .ok_or_else(|| "no address of a registry, such as https://registry.example/".to_owned())
 }
@@ -226,22 +227,24 @@ async fn reload(handle: &Handle, path: &Path) -> anyhow::Result<Vec<&'static str
     Ok(handle.reload(load(path)?.broker).await?)
 }
 
-/// Requests a path below a registry's address; returns its answer in JSON.
-async fn get(registry: &Url, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Vec<u8>> {
-    let mut url = registry.join(path)?;
-    if !query.is_empty() {
-        url.query_pairs_mut().extend_pairs(query);
-    }
-    let response = admin::client()
-        .send(Request::get(url))
-        .await
-        .with_context(|| format!("no registry answers at {registry}; name one with --registry"))?;
-    let status = response.status;
-    let body = response.bytes(admin::ANSWER_BYTES_MAX).await?;
+/// Requests a path below a registry's address; returns that address, and the answer in JSON.
+async fn get(asked: &Asked, path: &str, query: &[(&str, &str)]) -> anyhow::Result<(Url, Vec<u8>)> {
+    let registries = asked.public()?;
+    let asking = admin::ask_nearest(&registries, |registry| {
+        let mut url = registry.join(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    });
+    let (registry, status, body) = asking.await.with_context(|| {
+        let places = admin::either(&registries);
+        format!("no registry answers at {places}; name one with --registry")
+    })?;
     if !status.is_success() {
         bail!("the registry at {registry} answers {status}: {}", admin::failure_message(&body));
     }
-    Ok(body.to_vec())
+    Ok((registry, body))
 }
 
 /// Returns the servers that are listed, or of the administration all.
@@ -255,8 +258,7 @@ async fn servers(asked: &Asked, query: &[(&str, &str)]) -> anyhow::Result<Vec<Li
 
 /// Returns the servers that are listed for everybody, with all that is known of them.
 async fn listed(asked: &Asked, query: &[(&str, &str)]) -> anyhow::Result<Vec<Listed>> {
-    let registry = asked.public()?;
-    let answer = get(&registry, "api/servers", query).await?;
+    let (registry, answer) = get(asked, "api/servers", query).await?;
     serde_json::from_slice(&answer)
         .with_context(|| format!("what is at {registry} is no registry of this version"))
 }
@@ -281,9 +283,8 @@ async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<E
 }
 
 async fn find(asked: &Asked, query: &str, json: bool) -> anyhow::Result<ExitCode> {
-    let registry = asked.public()?;
     let more = [("q", query), ("facets", "false"), ("limit", "100")];
-    let answer = get(&registry, "api/search", &more).await?;
+    let (registry, answer) = get(asked, "api/search", &more).await?;
     if json {
         output::line(String::from_utf8_lossy(&answer).trim_end())?;
         return Ok(ExitCode::SUCCESS);
@@ -395,6 +396,7 @@ mod tests {
         let registry = address_of("https://x.example/registry").unwrap();
         assert_eq!(registry.join("api/servers").unwrap().path(), "/registry/api/servers");
         assert!(address_of("ftp://x.example/").is_err());
+        let registry = vec![registry, address_of("http://y.example").unwrap()];
         let named = Asked { registry: registry.clone(), config: None };
         assert_eq!(named.public().unwrap(), registry);
         for (listen, expected) in [
@@ -405,7 +407,7 @@ mod tests {
             std::fs::write(&path, format!("name = 'n'\ndata = 'd'\nlisten = '{listen}'\n"))
                 .unwrap();
             let asked = Asked { registry: registry.clone(), config: Some(path.clone()) };
-            assert_eq!(asked.public().unwrap().as_str(), expected);
+            assert_eq!(asked.public().unwrap(), [Url::parse(expected).unwrap()]);
         }
     }
 }

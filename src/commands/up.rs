@@ -37,6 +37,7 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use super::gatherer::ConfirmAnswer;
+use super::registry::address_of;
 
 use self::kinds::Kind;
 use self::records::{Claim, Held, Record};
@@ -97,9 +98,10 @@ pub(crate) struct Args {
     /// the next free one, for your user alone.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// A registry that is asked, before a site is gathered for the first time, whether somebody gathers it already.
-    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY")]
-    registry: Option<Url>,
+    /// A registry that is asked, before a site is gathered for the first time, whether somebody gathers it already; of
+    /// several the nearest that answers.
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", value_delimiter = ' ', value_parser = address_of)]
+    registry: Vec<Url>,
     /// Gather a site although somebody gathers it already.
     #[arg(long)]
     anyway: bool,
@@ -150,8 +152,8 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
     if args.problems {
         return problems::command(&targets, &data).await;
     }
-    if let Some(registry) = args.registry.as_ref().filter(|_| !args.anyway) {
-        taken::ask(registry, &targets.urls, &data).await?;
+    if !args.anyway {
+        taken::ask(&args.registry, &targets.urls, &data).await?;
     }
     // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);
@@ -491,7 +493,7 @@ mod tests {
             urls_max: 250,
             hosts_max: 1,
             delay: 1.0,
-            registry: None,
+            registry: vec![],
             anyway: false,
         }
     }

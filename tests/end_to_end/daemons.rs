@@ -3,6 +3,7 @@
 
 mod cascade;
 mod community;
+mod registry;
 
 use std::fs;
 use std::net::TcpListener;

@@ -82,6 +82,47 @@ fn soif_is_checked_printed_and_converted() {
     assert!(format!("{out}{err}").contains("byte"), "the offset is named: {out}{err}");
 }
 
+#[test]
+fn what_records_of_servers_lack_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |names: &[&str]| {
+        let mut record = soif::Record::new("BROKER", "http://b.example/");
+        names.iter().for_each(|it| record.push(*it, "x"));
+        let mut text = Vec::new();
+        soif::write_record(&mut text, &record);
+        text
+    };
+    let check = |content: &[u8], more: &[&str]| {
+        let file = write(folder.path(), "servers.soif", content);
+        let output = run([&["soif", "check", file.to_str().unwrap()], more].concat());
+        let (out, err) = texts(&output);
+        (output.status.code(), format!("{out}{err}"))
+    };
+    let must = ["Type", "Title", "Host", "Port", "Software-Version", "Update-Time"];
+    let should = ["Administrator", "Location", "Object-Types", "Refresh-Rate", "Time-to-Live"];
+    // What it has to have is a problem, what it should have is a note.
+    let (code, printed) = check(&record(&must[..4]), &["--schema"]);
+    assert_eq!(code, Some(1), "{printed}");
+    for part in [
+        "BROKER http://b.example/ lacks Software-Version, Update-Time",
+        "should have Administrator, Location, Object-Types, Refresh-Rate, Time-to-Live",
+        "1 objects, 2 problems",
+    ] {
+        assert!(printed.contains(part), "{part:?} is not in {printed}");
+    }
+    let (code, printed) = check(&record(&[&must[..], &should[1..]].concat()), &["--schema"]);
+    assert!(code == Some(0) && printed.contains("should have Administrator\n"), "{printed}");
+    let whole = record(&[&must[..], &should].concat());
+    for (content, more) in [
+        (&whole, &["--schema"][..]),
+        (&record(&[]), &[][..]),
+        (&STREAM.as_bytes().to_vec(), &["--schema"]),
+    ] {
+        let (code, printed) = check(content, more);
+        assert!(code == Some(0) && !printed.contains("b.example"), "{printed}");
+    }
+}
+
 /// Returns the data folder of `up --once` for a small tree.
 fn gathered() -> tempfile::TempDir {
     let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -115,7 +115,7 @@ fn fixed_differences(old: &Config, new: &Config) -> Vec<&'static str> {
     let differs = [
         ("name", old.name != new.name),
         ("templates", old.templates != new.templates),
-        ("object_cache", old.object_cache != new.object_cache),
+        ("object_cache", old.object_caches != new.object_caches),
         ("push", old.push != new.push),
     ];
     let own = differs.into_iter().filter_map(|(name, differs)| differs.then_some(name));

@@ -1,8 +1,14 @@
 //! Tests of what `/api/search` can be asked for, and of what its answers say beside the hits.
 
-use crate::common::site::{Site, record};
+use std::collections::BTreeMap;
+
+use broker::answer::Statistics;
+use broker::config::Config;
 use serde_json::Value;
 use soif::Record;
+
+use crate::common::site::{Site, record};
+use crate::common::{Origin, Running, config, get_json, url_of};
 
 /// Number of objects about elms: more than one answer may have.
 const ELMS: usize = 1_020;
@@ -58,6 +64,40 @@ async fn words_are_matched_as_the_request_says_and_best_by_default() {
     }
     let full = |matching: &'static str| answer(&site, matching);
     assert_eq!(full("q=old+oak&limit=1&match=any").await["total"], 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_request_leaves_open_the_settings_say() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    gatherer.update(1..=4, "an elm by the river").await;
+    let version = gatherer.update([5], "an elm by the river with a nest").await;
+    let dir = tempfile::tempdir().unwrap();
+    let settings = |lines: &str| {
+        let read = Config::parse(&format!("name = \"n\"\ndata = \"d\"\n[ranking]\n{lines}"));
+        let mut config = config(dir.path(), vec![gatherer.source("gatherer")]);
+        config.ranking = read.unwrap().ranking;
+        config
+    };
+    let broker = Running::start(settings("")).await;
+    broker.caught_up("gatherer", version).await;
+    let check = async |parameters: &str, matching: &str, total: u64| {
+        let mut url = url_of(broker.address).join("api/search").unwrap();
+        url.set_query(Some(parameters));
+        let answer = get_json(url).await;
+        assert_eq!((&answer["match"], &answer["total_all"]), (&matching.into(), &1.into()));
+        assert_eq!(answer["total"], total, "{parameters}: {answer}");
+    };
+    check("q=elm+nest", "best", 5).await;
+    check("q=nest", "best", 1).await;
+
+    broker.handle.reload(settings("match = \"all\"")).await.unwrap();
+    check("q=elm+nest", "all", 1).await;
+    check("q=elm+nest&match=best", "best", 5).await;
+
+    broker.handle.reload(settings("feedback = true")).await.unwrap();
+    check("q=nest", "best", 5).await;
+    check("q=nest&feedback=false", "best", 1).await;
+    broker.stop().await;
 }
 
 #[tokio::test]
@@ -182,4 +222,34 @@ async fn of_one_url_from_two_gatherers_the_newest_wins_and_the_page_says_so() {
     assert!(older.body.contains("of old"), "{}", older.body);
     let newer = "from <bdi>Chemistry</bdi>, a newer version (";
     assert!(older.body.contains(newer), "{}", older.body);
+}
+
+#[tokio::test]
+async fn brokers_that_ask_several_get_how_many_objects_have_each_word() {
+    let site = trees();
+    let statistics = async |query: &str| {
+        let seen = site.get_ok(&format!("/api/statistics?{query}")).await;
+        serde_json::from_value::<Statistics>(seen.json()).unwrap()
+    };
+    let words = |counts: &[(&str, u64)]| {
+        counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect::<BTreeMap<_, _>>()
+    };
+    let found = statistics("q=old+oak+zebra").await;
+    assert_eq!(found.documents, 4);
+    assert_eq!(found.words, words(&[("oak", 2), ("old", 2), ("zebra", 0)]));
+    assert!(found.lengths["body"] != 0, "{found:?}");
+    // A word in one field is another one, and of what cannot be read the words count.
+    let found = statistics("q=title%3Atrees").await;
+    assert_eq!(found.words, words(&[("title:trees", 4)]));
+    assert!(found.lengths.keys().eq(["title"]), "{found:?}");
+    assert_eq!(statistics("q=oak+AND+(").await.words["oak"], 2);
+    assert_eq!(statistics("q=*").await, Statistics { documents: 4, ..Statistics::default() });
+    for (query, parameter) in
+        [("", "q"), ("limit=3", "q"), ("q=oak&limit=many", "limit"), ("q=oak&other=1", "other")]
+    {
+        let seen = site.get(&format!("/api/statistics?{query}")).await;
+        let error = &seen.json()["error"];
+        assert_eq!((seen.status, &error["parameter"]), (400, &parameter.into()), "{query}");
+        assert!(!error["message"].as_str().unwrap().is_empty(), "{query}");
+    }
 }

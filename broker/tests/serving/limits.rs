@@ -131,6 +131,7 @@ async fn a_consumer_of_a_view_sees_nothing_else() {
         ("api/search?q=*&view=first", 200, "\"view\":[[\"first\",3]]"),
         ("api/search?q=*", 200, "\"view\":[]"),
         ("api/search?q=beat", 200, "\"total\":0"),
+        ("api/statistics?q=object", 400, "statistics are of all"),
         (&format!("api/search?like={inside}"), 200, "\"total\":"),
         (&format!("api/search?like={outside}"), 200, "no object here"),
         ("atom?q=*", 200, "number1"),

@@ -25,5 +25,6 @@ mod pages;
 mod replica;
 mod repository;
 mod rot;
+mod switch;
 mod views_page;
 mod webhooks;

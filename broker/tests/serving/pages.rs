@@ -15,6 +15,10 @@ use tokio::task::JoinSet;
 /// Number of objects about harvest, not counting two duplicates.
 const HARVESTS: usize = 25;
 
+/// The promise that cheap searches are answered within 250 ms beside dear ones
+/// (docs/measurements.md), with a margin for a busy machine.
+const CHEAP_WITHIN: Duration = Duration::from_millis(250 * 5);
+
 fn site() -> Site {
     Site::of(objects())
 }
@@ -128,10 +132,11 @@ async fn a_hit_shows_its_words_its_copies_and_its_summary() {
 async fn a_file_is_shown_as_a_path_and_leads_to_its_summary() {
     let site = site();
     let seen = site.get_ok("/?q=readme").await;
-    assert!(seen.body.contains("href=\"file:///srv/docs/read%20me.txt\""), "{}", seen.body);
-    assert!(seen.body.contains("/srv/docs/read me.txt"), "{}", seen.body);
     let summary = site.get_ok(&seen.hits()[0]).await;
-    assert!(summary.body.contains("/srv/docs/read me.txt"), "{}", summary.body);
+    for seen in [&seen, &summary] {
+        assert!(seen.body.contains("<bdi>/srv/docs/read me.txt</bdi>"), "{}", seen.body);
+        assert!(!seen.body.contains("href=\"file:"), "no browser follows it: {}", seen.body);
+    }
     assert!(!summary.body.contains("Open the original"));
 }
 
@@ -250,16 +255,27 @@ async fn the_api_names_a_mistake_and_its_position() {
 #[tokio::test]
 async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
     let site = Arc::new(site());
-    let all = async |paths: &[&str]| {
+    let all = |paths: &[&str]| {
         let mut asked = JoinSet::new();
         for path in paths {
             let (site, path) = (Arc::clone(&site), (*path).to_owned());
             asked.spawn(async move { site.get(&path).await });
         }
-        asked.join_all().await
+        asked
     };
+    let cheap = ["/?q=harvest", "/api/search?q=gatherer+summarizes", "/api/search?q=harv*"];
     let dear = ["/?q=%2F(.*a)%7B20%7D%2F", "/api/search?q=%2F(.*a)%7B20%7D%2F"].repeat(100);
-    let answers = all(&dear).await;
+    let (mut few, mut beside) = (all(&dear[..2]), cheap.iter().cycle());
+    while !few.is_empty() {
+        let (path, began) = (beside.next().unwrap(), net::clock::monotonic());
+        assert_eq!(site.get(path).await.status, 200, "{path}");
+        let took = began.elapsed();
+        assert!(took < CHEAP_WITHIN, "{took:?} for {path} beside {} dear ones", few.len());
+        while let Some(ended) = few.try_join_next() {
+            assert_ne!(ended.unwrap().status, 429, "there is room for them");
+        }
+    }
+    let answers = all(&dear).join_all().await;
     let (found, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|it| it.status == 200);
     assert!(!found.is_empty() && !refused.is_empty(), "{} of 200 refused", refused.len());
     for seen in refused {
@@ -268,8 +284,7 @@ async fn dear_searches_are_refused_in_a_crowd_and_cheap_ones_never() {
         assert!((1..600).contains(&seconds), "{seconds}");
         assert!(seen.body.contains(&format!("ask again in {seconds} s")), "{}", seen.body);
     }
-    let cheap = ["/?q=harvest", "/api/search?q=gatherer+summarizes", "/api/search?q=harv*"];
-    assert!(all(&cheap.repeat(30)).await.iter().all(|it| it.status == 200));
+    assert!(all(&cheap.repeat(30)).join_all().await.iter().all(|it| it.status == 200));
 }
 
 #[tokio::test]

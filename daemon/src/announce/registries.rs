@@ -30,19 +30,7 @@ impl Registries {
     /// Reads `[registry]`, and reports mistakes.
     pub(crate) fn read(root: &Table<'_>) -> Self {
         let table = root.table("registry");
-        let mut urls: Vec<Url> = Vec::new();
-        for text in table.one_or_more("url") {
-            match address(&text) {
-                Some(url) if urls.contains(&url) => {
-                    table.mistake("url", format!("{url} is there twice"), "each registry once");
-                }
-                Some(url) => urls.push(url),
-                None => {
-                    let message = format!("{text:?} is no address of a registry");
-                    table.mistake("url", message, "such as \"https://registry.example/\"");
-                }
-            }
-        }
+        let urls = addresses(&table, "url", "registry");
         if REGISTRIES_MAX < urls.len() {
             let message = format!("more than {REGISTRIES_MAX} registries");
             table.mistake("url", message, "one, which others follow");
@@ -51,6 +39,25 @@ impl Registries {
             table.has("allow_private").then(|| table.boolean("allow_private", false));
         Self { urls, allow_private }
     }
+}
+
+/// Returns the addresses of registries or other daemons (`what`) in the settings, one or more of them, and reports
+/// mistakes.
+pub fn addresses(table: &Table<'_>, key: &str, what: &str) -> Vec<Url> {
+    let mut urls: Vec<Url> = Vec::new();
+    for text in table.one_or_more(key) {
+        match address(&text) {
+            Some(url) if urls.contains(&url) => {
+                table.mistake(key, format!("{url} is there twice"), format!("each {what} once"));
+            }
+            Some(url) => urls.push(url),
+            None => {
+                let message = format!("{text:?} is no address of a {what}");
+                table.mistake(key, message, format!("such as \"https://{what}.example/\""));
+            }
+        }
+    }
+    urls
 }
 
 /// Returns the address of a registry or another daemon, with a slash at its end; `None`: it is none.

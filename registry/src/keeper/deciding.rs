@@ -1,18 +1,19 @@
 //! Decisions of an administrator about servers.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use broker::error::Error;
 use collection::{Collection, Subject};
 use daemon::announce::Announcement;
-use daemon::describe::Description;
-use exchange::servers::ServerKind;
+use daemon::describe::{Description, Facts};
+use exchange::servers::{self, ServerKind};
 use exchange::takedown::{Refused, Takedown as _};
 use http::StatusCode;
-use net::clock;
+use net::{clock, identity};
 use url::Url;
 
-use super::{Keeper, leased, locked, writing};
+use super::{Keeper, blocking, leased, locked, writing};
 use crate::answer::Approved;
 use crate::leases::{Decision, Lease, Leases, Standing};
 use crate::proof::Pin;
@@ -46,13 +47,21 @@ fn all_of(id: &str) -> Subject {
 }
 
 impl Keeper {
-    /// Hides the servers that are revoked, also those that other registries have: a stop may have come before that.
+    /// Hides the servers that are revoked and are not hidden yet: a stop, or a failure, may have come before that.
     ///
     /// # Errors
     ///
     /// The collection cannot be written.
     pub(super) async fn hide_revoked(&self) -> Result<(), Error> {
         let _turn = self.0.turn.lock().await;
+        let mut revoked: Vec<String> = {
+            let leases = self.leases();
+            let revoked = leases.all().filter(|it| it.1.decision == Decision::Revoked);
+            revoked.map(|it| it.0.clone()).collect()
+        };
+        if revoked.is_empty() {
+            return Ok(());
+        }
         let hidden: BTreeSet<Subject> = self
             .0
             .broker
@@ -61,19 +70,17 @@ impl Keeper {
             .filter(|it| it.active)
             .map(|it| it.notice.subject)
             .collect();
-        let revoked: Vec<String> = {
-            let leases = self.leases();
-            let revoked = leases.all().filter(|it| it.1.decision == Decision::Revoked);
-            revoked.map(|it| it.0.clone()).filter(|it| !hidden.contains(&all_of(it))).collect()
-        };
+        revoked.retain(|it| !hidden.contains(&all_of(it)));
         for id in revoked {
             self.hide(&id).await?;
         }
         Ok(())
     }
 
-    /// Takes what is known of a server out of the collection, whoever has it, and refuses it from now on.
+    /// Forgets the summary of a server, and takes what is known of it out of the collection, whoever has it; it is refused
+    /// from now on. That comes last: where it is done, all is.
     async fn hide(&self, id: &str) -> Result<(), Error> {
+        self.forget_summary(id).await?;
         let reason = "an administrator of the registry has revoked this server".to_owned();
         self.0.broker.suppress(all_of(id), reason).await.map(drop).map_err(failed)
     }
@@ -131,22 +138,43 @@ impl Keeper {
         Ok(Some(Approved { key, url: asked.base_url.into() }))
     }
 
-    /// Revokes a server: it is listed and found no more, also by way of other registries, and its announcements are
-    /// refused. Returns whether it is known.
+    /// Revokes a server that is known here, or that other registries list: it is listed and found no more, also by way of
+    /// those, and its announcements are refused. Returns whether there is one.
     ///
     /// # Errors
     ///
-    /// The collection cannot be written.
+    /// The collection cannot be written. What the decision lacks is done later, or when it is called again.
     pub async fn revoke(&self, id: &str) -> Result<bool, Error> {
         let _turn = self.0.turn.lock().await;
-        let Some(lease) = self.leases().get(id).cloned() else { return Ok(false) };
+        let known = self.leases().get(id).cloned();
+        let known = if known.is_some() { known } else { self.relayed(id).await? };
+        let Some(lease) = known else { return Ok(false) };
         let changes = vec![writing::released(id, &lease)];
-        let lease = Lease { decision: Decision::Revoked, written: String::new(), ..lease };
-        self.write(changes, vec![(id.to_owned(), Some(lease.clone()))]).await?;
-        self.leases().put(id, lease);
-        self.forget_summary(id).await?;
+        let lease = Some(Lease { decision: Decision::Revoked, written: String::new(), ..lease });
+        // The decision comes first: it is carried out whatever happens then.
+        self.write(changes, vec![(id.to_owned(), lease.clone())]).await?;
+        self.leases().replace(id, lease);
         self.hide(id).await?;
         Ok(true)
+    }
+
+    /// Returns a lease of a server that only other registries list; `None`: they do not.
+    async fn relayed(&self, id: &str) -> Result<Option<Lease>, Error> {
+        let (keeper, id) = (self.clone(), id.to_owned());
+        blocking(move || {
+            let collection = &keeper.0.collection;
+            let mut directory = locked(&keeper.0.directory);
+            directory.follow(collection)?;
+            let Some(server) = directory.servers().find(|it| it.id == id) else { return Ok(None) };
+            let stored = collection.get(&servers::oid(&id, &server.url))?;
+            let key = stored.and_then(|it| it.record.text("Key").map(Cow::into_owned));
+            let key = key.filter(|it| identity::id_of(it) == id).unwrap_or_default();
+            let facts = Facts { name: server.name.clone(), ..Facts::default() };
+            let description = Description { key, facts, ..Description::default() };
+            let seen_ms = clock::now_ms().min(server.updated.saturating_mul(1_000));
+            Ok(Some(leased(&description, server.kind, &server.url, seen_ms)))
+        })
+        .await
     }
 }
 

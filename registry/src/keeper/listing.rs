@@ -22,11 +22,13 @@ impl Keeper {
         let listed = |server: &&Server| {
             let lease = leases.get(&server.id);
             let standing = lease.map(|it| leases.standing(it, now_ms));
-            // What is revoked here is not listed because others list it, and what waits here is theirs.
+            // What is revoked here is not listed because others list it, and what waits, or was never read, here is theirs.
             if standing == Some(Standing::Revoked) {
                 return None;
             }
-            let is_own = |it: &&Lease| it.url == server.url && standing != Some(Standing::Waiting);
+            let is_own = |it: &&Lease| {
+                it.url == server.url && 0 < it.pin.sequence && standing != Some(Standing::Waiting)
+            };
             let own = lease.filter(is_own).zip(standing);
             Some(Listed {
                 name: server.name.clone(),

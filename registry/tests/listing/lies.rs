@@ -1,10 +1,14 @@
 //! Daemons, and others, that lie.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use daemon::announce::{Announcement, PATH, State};
 use daemon::describe::Description;
 use http::StatusCode;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 use url::Url;
 
 use crate::common::*;
@@ -119,6 +123,72 @@ async fn a_server_that_is_known_and_does_not_answer_is_left_alone() {
     let (status, reply) = announce(&registry.url, &fake.announcement()).await;
     assert!(status == 429 && (2..=60).contains(&reply.every_secs), "{status} {reply:?}");
     assert_eq!(*fake.asked.lock().unwrap(), asked, "it is asked all the same");
+    registry.stop().await;
+}
+
+/// Starts a host that takes one connection and says nothing; returns its address, and what holds the connection.
+async fn hanging() -> (Url, JoinHandle<TcpStream>) {
+    let listener = TcpListener::bind(HERE).await.unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    (url, tokio::spawn(async move { listener.accept().await.unwrap().0 }))
+}
+
+/// Announces from another address of this machine, and returns the answer as it was sent.
+async fn announce_from(from: IpAddr, registry: &Url, announcement: &Announcement) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(from, 0)).unwrap();
+    let at = registry.socket_addrs(|| None).unwrap()[0];
+    let mut stream = socket.connect(at).await.unwrap();
+    let body = serde_json::to_string(announcement).unwrap();
+    let head = format!(
+        "POST /{PATH} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_that_hang_hold_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(settings(&dir.path().join("r"), DAY)).await;
+    let known = Fake::start(1).await;
+    known.serve(&known.description(1));
+    assert_eq!(announce(&registry.url, &known.announcement()).await.1.state, State::Listed);
+    tokio::time::sleep(registry::admission::AGAIN).await;
+    // As many as are asked at a time on behalf of one address.
+    let (mut announcing, mut held) = (Vec::new(), Vec::new());
+    for n in 0..4 {
+        let (base_url, connection) = hanging().await;
+        let announcement = Announcement { id: format!("{n:016x}"), base_url };
+        let url = registry.url.clone();
+        announcing.push(tokio::spawn(async move { announce(&url, &announcement).await }));
+        held.push(connection.await.unwrap());
+    }
+    let (base_url, _) = hanging().await;
+    let more = Announcement { id: format!("{:016x}", 9), base_url };
+    let (status, reply) = announce(&registry.url, &more).await;
+    assert_eq!((status, reply.state), (429, State::Later));
+    // Who is known is asked nevertheless, and so are strangers of other addresses.
+    let asked = *known.asked.lock().unwrap();
+    assert_eq!(announce(&registry.url, &known.announcement()).await.1.state, State::Listed);
+    assert_eq!(*known.asked.lock().unwrap(), asked + 1);
+    let stranger = Fake::start(2).await;
+    stranger.serve(&stranger.description(1));
+    let elsewhere = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    let answer = announce_from(elsewhere, &registry.url, &stranger.announcement()).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"listed\""), "{answer}");
+    assert!(announcing.iter().all(|it| !it.is_finished()), "the others hang still");
+    assert_eq!(listed(&registry.url).await.len(), 2);
+    // They give up.
+    drop(held);
+    for it in announcing {
+        let (status, reply) = it.await.unwrap();
+        assert_eq!((status, reply.state), (403, State::Refused), "{reply:?}");
+    }
     registry.stop().await;
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
+mod decisions;
 mod everywhere;
 mod honest;
 mod lies;

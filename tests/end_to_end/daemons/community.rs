@@ -13,18 +13,18 @@ use crate::harness::{PATIENCE, Running, ask, harvest, run, run_ok, texts, write}
 const SUBJECTS: [&str; 4] = ["granite", "fern", "comet", "sonata"];
 
 /// A daemon, where it listens, and its settings.
-struct Member {
-    running: Running,
-    url: String,
-    settings: PathBuf,
+pub(super) struct Member {
+    pub(super) running: Running,
+    pub(super) url: String,
+    pub(super) settings: PathBuf,
 }
 
-fn text(path: &Path) -> &str {
+pub(super) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Starts a daemon of these settings, which announces itself to a registry.
-fn start(folder: &Path, kind: &str, name: &str, more: &str) -> Member {
+pub(super) fn start(folder: &Path, kind: &str, name: &str, more: &str) -> Member {
     let port = free_port();
     let settings = format!(
         "name = \"{name}\"\nlisten = \"127.0.0.1:{port}\"\nadmin_listen = \"127.0.0.1:{}\"\ndata = \"data-{name}\"\n{more}",
@@ -35,7 +35,7 @@ fn start(folder: &Path, kind: &str, name: &str, more: &str) -> Member {
     Member { running, url: format!("http://127.0.0.1:{port}/"), settings }
 }
 
-fn run_daemon(kind: &str, settings: &Path) -> Running {
+pub(super) fn run_daemon(kind: &str, settings: &Path) -> Running {
     let mut running = Running::start(harvest([kind, "run", "-c", text(settings)]));
     running.line_with(if kind == "cache" { "use http://" } else { " runs" });
     running
@@ -68,7 +68,7 @@ fn replicators(folder: &Path, announcing: &str) -> Vec<Running> {
 }
 
 /// Repeats a question until its answer is as it should be.
-fn until<T>(what: &str, mut ask: impl FnMut() -> T, is_so: impl Fn(&T) -> bool) -> T
+pub(super) fn until<T>(what: &str, mut ask: impl FnMut() -> T, is_so: impl Fn(&T) -> bool) -> T
 where
     T: std::fmt::Debug,
 {
@@ -82,7 +82,7 @@ where
     }
 }
 
-fn json(text: &str) -> Value {
+pub(super) fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
