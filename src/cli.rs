@@ -164,6 +164,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -232,6 +234,32 @@ mod tests {
         ] {
             let parsed = Cli::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn every_command_of_the_readme_is_parsed() {
+        let readme = include_str!("../README.md");
+        let blocks = readme.lines().filter_map(|it| it.strip_prefix("    "));
+        let blocks = blocks.map(|it| it.strip_prefix("$ ").unwrap_or(it));
+        let blocks = blocks.map(|it| it.replace("cargo run --release -- ", "harvest "));
+        let sentences = readme.split('`').skip(1).step_by(2).map(str::to_owned);
+        let all = blocks.map(|it| (it, true)).chain(sentences.map(|it| (it, false)));
+        let all: Vec<_> = all.filter(|(line, _)| line.starts_with("harvest ")).collect();
+        assert!(15 <= all.len(), "{all:?}");
+        for (line, is_whole) in all {
+            // `a|b` stands for two commands.
+            let choice = line.split(' ').find(|it| it.contains('|')).unwrap_or("harvest");
+            for chosen in choice.split('|') {
+                let line = line.replace(choice, chosen).replace("URL", "http://h/");
+                let words = line.split(' ').map(|it| it.trim_matches(['"', '\'']));
+                let error = Cli::try_parse_from(words).err();
+                // A sentence may name a command without all that it needs.
+                let is_short = |it: &clap::Error| it.kind() == ErrorKind::MissingRequiredArgument;
+                if let Some(error) = error.filter(|it| is_whole || !is_short(it)) {
+                    panic!("{line}: {error}");
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use net::clock;
 use tempfile::TempDir;
 
-use crate::harness::{PATIENCE, Running, ask, harvest, search, texts, write};
+use crate::harness::{PATIENCE, Running, ask, harvest, search, texts, wait_for_total, write};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
@@ -181,6 +181,39 @@ fn the_browser_that_up_opened_opens_files() {
         assert_eq!(status, 404, "{unknown}: {answer}");
     }
     assert_eq!(desk.opened(4).len(), 4);
+    assert!(desk.running.stop("INT").success());
+}
+
+#[test]
+fn a_link_that_took_the_place_of_a_file_is_not_opened() {
+    let mut desk = Desk::new();
+    let (cookie, origin, tree) = (desk.cookie(), desk.origin(), desk.tree());
+    let allowed = [("Cookie", cookie.as_str()), ("Origin", origin.as_str())];
+    let outside = write(desk.dir.path(), "elsewhere/fine & good.txt", "secret\n");
+    // A folder on the way to a file, and a file itself, become links out of the root.
+    let moved =
+        [("aubergine", "a b", outside.parent().unwrap()), ("celery", "README", outside.as_path())];
+    let urls = moved.map(|(query, ..)| desk.hit(query));
+    for (_, place, target) in moved {
+        fs::rename(tree.join(place), desk.dir.path().join(place)).unwrap();
+        symlink(target, tree.join(place)).unwrap();
+    }
+    let refused = |when: &str| {
+        for url in &urls {
+            let (status, answer) = desk.open(url, &allowed);
+            assert_eq!(status, 404, "{when}: {url}: {answer}");
+        }
+    };
+    refused("perhaps nobody has noticed yet");
+    for (query, ..) in moved {
+        wait_for_total(&desk.page, query, 0);
+    }
+    refused("they are gathered no more");
+    // Of all these, only a file of the root is opened.
+    let (status, answer) = desk.open(&desk.hit("fennel year:1995"), &allowed);
+    assert_eq!(status, 204, "{answer}");
+    let opened = desk.opened(1);
+    assert_eq!(opened, [format!("1 {}", tree.join("list.bib").display())]);
     assert!(desk.running.stop("INT").success());
 }
 

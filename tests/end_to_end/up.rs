@@ -1,5 +1,6 @@
 //! Tests of `harvest up`: one command gathers, streams, collects, searches and watches.
 
+mod finding;
 mod large;
 
 use std::fs;

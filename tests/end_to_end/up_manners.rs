@@ -7,10 +7,15 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Running, ask, harvest, run, run_ok, search, texts, wait_for_total, write};
+use crate::harness::{
+    PATIENCE, Running, ask, harvest, run, run_ok, search, texts, total, wait_for_total, write,
+};
 
 /// The user `nobody`.
 const NOBODY: u32 = 65_534;
+
+/// Number of files that are not gathered in one commit.
+const FILES: u64 = 3_000;
 
 fn page(url: &str) -> String {
     let (status, head, body) = ask("GET", url, &[]);
@@ -57,6 +62,53 @@ fn the_page_answers_at_once_and_says_that_more_will_come() {
     let (_, err) = texts(&run(["search", "aubergine", "--broker", &url]));
     assert_eq!(err, "");
     assert!(running.stop("INT").success());
+}
+
+/// Returns the number in a text such as `still gathering, 43 %`; `None` if it names none.
+fn percent(text: &str) -> Option<u64> {
+    let (_, rest) = text.split_once("till gathering, ")?;
+    rest.split_once(" %").map(|it| it.0.parse().unwrap())
+}
+
+#[test]
+fn how_much_is_gathered_is_said_until_all_is() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for number in 0..FILES {
+        write(tree.path(), &format!("{}/{number}.txt", number % 20), format!("apple {number}\n"));
+    }
+    let mut command = harvest(["up", "--no-open", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(data.path()).arg(tree.path());
+    let mut running = Running::start(command);
+    let url = running.search_url();
+    let (mut answered, mut on_page) = (Vec::new(), Vec::new());
+    let start = net::clock::monotonic();
+    while let Some(activity) = search(&url, "apple")["activity"].as_str() {
+        answered.extend(percent(activity));
+        on_page.extend(percent(&page(&url)));
+        assert!(start.elapsed() < PATIENCE, "{activity}");
+    }
+    for seen in [&answered, &on_page] {
+        assert!(seen.is_sorted() && seen.iter().any(|it| (1..100).contains(it)), "{seen:?}");
+    }
+    assert_eq!(total(&url, "apple"), FILES);
+    assert!(running.stop("INT").success());
+}
+
+#[test]
+fn of_very_many_problems_the_newest_are_listed_and_all_are_counted() {
+    let (tree, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for number in 0..1_003 {
+        write(tree.path(), &format!("{number}.zip"), b"PK\x03\x04xxxxxxxxxxxx");
+    }
+    let mut command = harvest(["up", "--once", "--data"]);
+    command.arg(data.path()).arg(tree.path());
+    let (out, err) = texts(&command.output().unwrap());
+    assert!(out.contains("\nproblems  1,003 failures:\n"), "{out}{err}");
+    let more = out.lines().find_map(|it| it.trim_start().strip_prefix("1000 more: harvest "));
+    let output = run(more.expect(&out).split(' '));
+    let (out, err) = texts(&output);
+    assert_eq!(out.matches(".zip: ").count(), 1_000, "{err}");
+    assert!(err.contains("these are the newest 1000;"), "{err}");
 }
 
 #[test]
@@ -175,6 +227,15 @@ fn a_public_listener_is_warned_of() {
         assert!(page(elsewhere).contains("Search "), "it is reached there, too");
     } else {
         println!("this machine has no way to others: which address they use is not tested");
+    }
+    // What is found leads to the page of its text, and nowhere on the visitor's own machine.
+    wait_for_total(&url, "aubergine", 1);
+    let results = page(&format!("{url}?q=aubergine"));
+    let (_, title) = results.split_once("<h3 dir=\"auto\"><a href=\"/").expect(&results);
+    let object = page(&format!("{url}{}", title.split('"').next().unwrap().replace("&amp;", "&")));
+    assert!(object.contains(">aubergine</mark>"), "{object}");
+    for html in [results, object] {
+        assert!(!html.contains("href=\"file:") && html.contains("/a.txt</bdi>"), "{html}");
     }
     assert!(running.stop("INT").success());
 }

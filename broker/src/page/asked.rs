@@ -60,7 +60,7 @@ impl ForeignHitShown {
         let place = DisplayUrl::of(&hit.url);
         Self {
             title: harmless(&hit.title).into_owned(),
-            href: place.openable().map(str::to_owned),
+            href: place.href,
             place: place.text,
             description: harmless(&hit.description).into_owned(),
             engines: harmless(&hit.engines.join(", ")).into_owned(),
@@ -80,6 +80,9 @@ impl AskedShown {
                 format!("failed: {}", shortened(&harmless(problem), PROBLEM_CHARS_MAX))
             }
         };
+        for warning in &asked.warnings {
+            outcome += &format!("; {}", shortened(&harmless(warning), PROBLEM_CHARS_MAX));
+        }
         if let Some(via) = &asked.via {
             outcome += &format!(", asked by {}", harmless(via));
         }
@@ -131,7 +134,9 @@ mod tests {
             };
             let problem = problem.map(str::to_owned);
             let via = Some("B\u{202e}".to_owned());
-            AskedShown::new(&AskedBroker { broker, state, total, took_ms: 1, problem, via })
+            let asked =
+                AskedBroker { broker, state, total, problem, via, ..AskedBroker::default() };
+            AskedShown::new(&asked)
         };
         for (state, total, problem, expected) in [
             (AskedState::Answered, 1, None, "1 result"),
@@ -145,5 +150,8 @@ mod tests {
             assert_eq!((shown.outcome, shown.href), (expected, None));
             assert_eq!(shown.name, "A\u{fffd}");
         }
+        let warnings = vec!["it boasts\u{202e}".to_owned()];
+        let shown = AskedShown::new(&AskedBroker { warnings, ..AskedBroker::default() });
+        assert_eq!(shown.outcome, "0 results; it boasts\u{fffd}");
     }
 }

@@ -1,7 +1,8 @@
 //! URLs on a page: only URLs that a browser may follow safely become links.
 //!
 //! A URL comes from a foreign collection. `javascript:`, `data:` and all other schemes that are not
-//! in [`SCHEMES`] are shown as text.
+//! in [`SCHEMES`] are shown as text. So are local files: browsers do not open them from a page, and
+//! to a visitor from another machine they mean nothing.
 //!
 //! Sans-I/O.
 
@@ -10,33 +11,30 @@ use serde::Serialize;
 use url::Url;
 use web::foreign::visible;
 
-const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp", "file"];
+const SCHEMES: [&str; 7] = ["http", "https", "ftp", "ftps", "gopher", "news", "nntp"];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct DisplayUrl {
-    /// The URL to link to; `None` if it must not be a link.
+    /// The URL to link to, which people can open; `None` if it must not be a link.
     pub(crate) href: Option<String>,
     /// Text to show: the path of a `file:` URL, otherwise the URL.
     pub(crate) text: String,
-    /// Whether this is the URL of a local file; browsers do not open local files from a page.
+    /// Whether this is the URL of a local file.
     #[serde(skip)]
     pub(crate) local: bool,
 }
 
 impl DisplayUrl {
     pub(crate) fn of(address: &str) -> Self {
-        let parsed = Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()));
-        let Some(url) = parsed else {
-            return Self { href: None, text: visible(address), local: false };
-        };
-        let local = url.scheme() == "file";
-        let text = if local { path(&url) } else { visible(address) };
-        Self { href: Some(url.into()), text, local }
-    }
-
-    /// Returns the URL that people can open; `None` for a file, which a browser would not open.
-    pub(crate) fn openable(&self) -> Option<&str> {
-        self.href.as_deref().filter(|_| !self.local)
+        match Url::parse(address).ok() {
+            Some(url) if url.scheme() == "file" => {
+                Self { href: None, text: path(&url), local: true }
+            }
+            url => {
+                let url = url.filter(|it| SCHEMES.contains(&it.scheme()));
+                Self { href: url.map(Into::into), text: visible(address), local: false }
+            }
+        }
     }
 }
 
@@ -59,40 +57,25 @@ fn path(url: &Url) -> String {
 mod tests {
     use super::*;
 
-    fn check(address: &str, href: Option<&str>, text: &str, openable: bool) {
+    fn check(address: &str, href: Option<&str>, text: &str) {
         let place = DisplayUrl::of(address);
         assert_eq!(place.href.as_deref(), href, "{address}");
         assert_eq!(place.text, text, "{address}");
-        assert_eq!(place.openable().is_some(), openable, "{address}");
+        assert_eq!(place.local, address.starts_with("file:"), "{address}");
     }
 
     #[test]
     fn web_addresses_are_links() {
-        check("http://h/a%20b?c#d", Some("http://h/a%20b?c#d"), "http://h/a%20b?c#d", true);
-        check("ftp://h/x", Some("ftp://h/x"), "ftp://h/x", true);
+        check("http://h/a%20b?c#d", Some("http://h/a%20b?c#d"), "http://h/a%20b?c#d");
+        check("ftp://h/x", Some("ftp://h/x"), "ftp://h/x");
     }
 
     #[test]
-    fn files_are_shown_as_paths() {
-        check(
-            "file:///srv/a%20b/%C3%A4.txt",
-            Some("file:///srv/a%20b/%C3%A4.txt"),
-            "/srv/a b/ä.txt",
-            false,
-        );
-        check(
-            "file:///x.tar#member/a%20b",
-            Some("file:///x.tar#member/a%20b"),
-            "/x.tar#member/a b",
-            false,
-        );
-        check("file:///a%FFb", Some("file:///a%FFb"), "/a%FFb", false);
-        check(
-            "file:///a%0Ab%E2%80%AEc",
-            Some("file:///a%0Ab%E2%80%AEc"),
-            "/a\u{fffd}b\u{fffd}c",
-            false,
-        );
+    fn files_are_shown_as_paths_and_are_no_links() {
+        check("file:///srv/a%20b/%C3%A4.txt", None, "/srv/a b/ä.txt");
+        check("file:///x.tar#member/a%20b", None, "/x.tar#member/a b");
+        check("file:///a%FFb", None, "/a%FFb");
+        check("file:///a%0Ab%E2%80%AEc", None, "/a\u{fffd}b\u{fffd}c");
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl ObjectPage {
         let keywords_folded = keywords.split_off(KEYWORDS_MAX.min(keywords.len()));
         let (links, links_left_out) = links(parts.take("URL-References").unwrap_or_default());
         let landing = record.text(LANDING_PAGE).map(|it| DisplayUrl::of(it.trim()));
-        let open = place.openable().or_else(|| landing.as_ref()?.openable());
+        let open = place.href.as_deref().or_else(|| landing.as_ref()?.href.as_deref());
         let address = summary_address(oid, &Parameters::default());
         let results = asked.results.clone().unwrap_or_default();
         let of_part = |part: usize| format!("{}&part={part}", summary_address(oid, &results));

@@ -286,7 +286,7 @@ impl HitShown {
         let broker = hit.broker.as_ref().filter(|it| it.id != here).and_then(BrokerShown::new);
         let place = DisplayUrl::of(&hit.url);
         let landing = hit.landing_page.as_deref().map(DisplayUrl::of);
-        let open = place.openable().or_else(|| landing.as_ref()?.openable());
+        let open = place.href.as_deref().or_else(|| landing.as_ref()?.href.as_deref());
         let title = if hit.title.trim().is_empty() { &place.text } else { &hit.title };
         let is_of_url = |it: &&Duplicate| it.url == hit.url;
         let of_url = hit.duplicates.iter().filter(is_of_url);

@@ -9,7 +9,7 @@ use super::display_url::DisplayUrl;
 use crate::answer::Hit;
 
 /// Schemes of URLs behind which browsers show a PDF and understand its fragment.
-const SCHEMES: [&str; 3] = ["http:", "https:", "file:"];
+const SCHEMES: [&str; 2] = ["http:", "https:"];
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TextPlace {
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn one_page_of_a_pdf_has_a_link() {
         check("PDF", "http://h/a.pdf?b", "page 3", Some("http://h/a.pdf?b#page=3"));
-        check("PDF", "file:///a%20b.pdf", "page 3", Some("file:///a%20b.pdf#page=3"));
+        check("PDF", "file:///a%20b.pdf", "page 3", None);
         check("PDF", "https://h/a.zip#b.pdf", "page 3", None);
         check("PDF", "ftp://h/a.pdf", "page 3", None);
         check("PDF", "javascript:alert(1)", "page 3", None);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use gatherer::problems::{Entry, FILE, is_note};
+use gatherer::problems::{Entry, FILE, PROBLEMS_MAX, is_note};
 use gatherer::spec;
 use serde::Deserialize;
 use web::foreign::{harmless, visible};
@@ -73,8 +73,8 @@ fn words(problem: &Entry) -> String {
     format!("{}: {message}", visible(&object))
 }
 
-/// Prints all problems with `targets`: of the running `harvest up`, or of the last one that ran on
-/// the data folder.
+/// Prints the problems with `targets`, all that are kept: of the running `harvest up`, or of the
+/// last one that ran on the data folder.
 pub(super) async fn command(targets: &Targets, data: &Path) -> anyhow::Result<ExitCode> {
     let all = records::all().into_iter().map(|it| (it.is_running, it.record));
     let running = all.filter(|(is_running, it)| *is_running && it.is_of(targets)).map(|it| it.1);
@@ -103,8 +103,12 @@ pub(super) async fn command(targets: &Targets, data: &Path) -> anyhow::Result<Ex
             output::line(&harmless(&format!("  {}  [{}]", words(problem), problem.kind)))?;
         }
     }
-    if problems.newest.is_empty() {
-        output::note("no problems");
+    match problems.newest.len() {
+        0 => output::note("no problems"),
+        PROBLEMS_MAX.. => {
+            output::note(&format!("these are the newest {PROBLEMS_MAX}; older ones are not kept"));
+        }
+        _ => {}
     }
     Ok(ExitCode::SUCCESS)
 }
