@@ -167,10 +167,11 @@ impl AccessLog {
         })))
     }
 
-    /// Returns the body of an answer, which is noted once it is sent or dropped.
-    pub(crate) fn watch(&self, entry: Entry, body: Body) -> Body {
-        let began = clock::monotonic();
-        body::boxed(Watched { body, entry, log: self.clone(), began, bytes: 0, is_whole: false })
+    /// Returns the body of an answer, which is noted once it is sent or dropped. `length` is that of the body, as
+    /// its head says it.
+    pub(crate) fn watch(&self, entry: Entry, length: Option<u64>, body: Body) -> Body {
+        let (log, began) = (self.clone(), clock::monotonic());
+        body::boxed(Watched { body, length, entry, log, began, bytes: 0, is_whole: false })
     }
 
     /// Notes an answer of which so many bytes were sent, and whether those are all.
@@ -242,6 +243,7 @@ fn write(path: &Path, mut file: BufWriter<File>, lines: &mpsc::Receiver<Message>
 /// A body that is noted when it is dropped.
 struct Watched {
     body: Body,
+    length: Option<u64>,
     entry: Entry,
     log: AccessLog,
     began: Instant,
@@ -276,8 +278,9 @@ impl http_body::Body for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         let took = clock::monotonic().duration_since(self.began);
-        // Who knows the length does not look for the end.
-        let is_whole = self.is_whole || self.body.is_end_stream();
+        // Who knows the length does not look for the end, and not every body knows that it is there.
+        let is_whole =
+            self.is_whole || self.body.is_end_stream() || self.length == Some(self.bytes);
         self.log.note(&self.entry, (self.bytes, is_whole), took);
     }
 }
@@ -328,15 +331,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
         let log = AccessLog::open(&path, Format::Squid).unwrap();
-        let body = log.watch(entry("http://h/a"), body::full("12345"));
+        let body = log.watch(entry("http://h/a"), None, body::full("12345"));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "12345");
         std::fs::rename(&path, folder.path().join("access.log.1")).unwrap();
         log.reopen();
-        drop(log.watch(entry("http://h/b"), body::full("12345")));
+        drop(log.watch(entry("http://h/b"), Some(5), body::full("12345")));
+        // All of it is taken, and its end is not looked for.
+        for (url, length) in [("http://h/c", 5), ("http://h/d", 6)] {
+            let next = |mut pieces: Vec<Bytes>| async move {
+                let piece = pieces.pop();
+                (pieces, Ok::<_, io::Error>(piece))
+            };
+            let body = body::unfold(vec![Bytes::from("45"), Bytes::from("123")], next);
+            let mut body = log.watch(entry(url), Some(length), body);
+            for _ in 0..2 {
+                assert!(body.frame().await.unwrap().is_ok());
+            }
+        }
         log.close().await;
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert!(read("access.log.1").contains(" TCP_HIT/200 5 GET http://h/a "));
-        assert!(read("access.log").contains(" TCP_HIT_ABORTED/200 0 GET http://h/b "));
+        let later = read("access.log");
+        for line in [
+            "_ABORTED/200 0 GET http://h/b",
+            "/200 5 GET http://h/c",
+            "_ABORTED/200 5 GET http://h/d",
+        ] {
+            assert!(later.contains(&format!(" TCP_HIT{line} ")), "{later}");
+        }
         assert_eq!(log.dropped(), 0);
     }
 }

@@ -13,6 +13,7 @@
 mod asking;
 pub(crate) mod coming;
 mod flight;
+mod forgetting;
 pub(crate) mod giver;
 pub(crate) mod mirrored;
 pub(crate) mod schemes;
@@ -45,19 +46,16 @@ use crate::memory::Object;
 use crate::neighbors::Neighbors;
 use crate::objects::Objects;
 use crate::origin::{dated, is_of_object};
-use crate::policy::storing::{Head, NotStored, keep, own};
-use crate::policy::{invalidation, range};
+use crate::policy::range;
+use crate::policy::storing::{Head, NotStored, keep, own, sets_cookies};
 use crate::request::Asked;
-use crate::transfer::{End, Reader, Transfer};
+use crate::transfer::{End, Quota, Reader, Transfer};
 
 /// Time for which a URL is not joined whose answer was for one client alone.
 const APART: Duration = Duration::from_secs(60);
 
 /// Number of URLs of which that is known.
 const APART_MAX: usize = 10_000;
-
-/// Number of purged patterns that are known.
-const PATTERNS_MAX: usize = 100;
 
 /// Bytes of a validation's answer that are read so that the connection can be used again.
 const REST_BYTES_MAX: usize = 16 << 10;
@@ -115,7 +113,7 @@ struct Shared {
     apart: Cache<String, Instant>,
     /// When a URL was last changed by a request, or purged: what was requested before is not stored.
     changed: Cache<String, Instant>,
-    /// The same of URLs by patterns, the last [`PATTERNS_MAX`].
+    /// The same of URLs by patterns, the last of them.
     purged: Mutex<VecDeque<(Instant, Regex)>>,
     /// Why the last answer of a URL was not stored, with its status.
     not_stored: Cache<String, (StatusCode, NotStored)>,
@@ -124,6 +122,7 @@ struct Shared {
     tasks: TaskTracker,
     stop: Shutdown,
     folder: PathBuf,
+    quota: Arc<Quota>,
 }
 
 impl Fetcher {
@@ -135,6 +134,7 @@ impl Fetcher {
         folder: PathBuf,
         stop: Shutdown,
     ) -> Self {
+        let quota = objects.quota();
         Self(Arc::new(Shared {
             client,
             objects,
@@ -153,6 +153,7 @@ impl Fetcher {
             tasks: TaskTracker::new(),
             stop,
             folder,
+            quota,
         }))
     }
 
@@ -279,7 +280,7 @@ impl Fetcher {
 
     /// Begins a flight that nobody else finds.
     fn fly_apart(&self, asked: &Arc<Asked>, stored: Option<Arc<Object>>) -> Place {
-        let transfer = Transfer::new(self.0.folder.clone());
+        let transfer = Transfer::new(self.0.folder.clone(), Arc::clone(&self.0.quota));
         let (outcome, began) = (watch::Sender::new(None), clock::monotonic());
         let flight = Arc::new(Flight { transfer, outcome, began });
         let reader = flight.transfer.read();
@@ -340,13 +341,14 @@ impl Fetcher {
     ) -> Result<Answer, Failure> {
         let is_joined = direct.is_none();
         let mut outcome = flight.outcome.subscribe();
-        let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        let mut outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        let (mut alone, mut own) = (None, HeaderMap::new());
         // It comes before the outcome, or never.
-        let (alone, own) = match direct.and_then(|mut it| it.try_recv().ok()) {
-            Some(Direct::Answer(response)) => (Some(response), HeaderMap::new()),
-            Some(Direct::Headers(own)) => (None, own),
-            None => (None, HeaderMap::new()),
-        };
+        match direct.and_then(|mut it| it.try_recv().ok()) {
+            Some(Direct::Answer(response)) => alone = Some(response),
+            Some(Direct::Outcome(its, headers)) => (outcome, own) = (Some(its), headers),
+            None => {}
+        }
         match outcome.unwrap_or(Outcome::Ended) {
             Outcome::Flowing(head, giver) => {
                 let transfer = Arc::clone(&flight.transfer);
@@ -385,10 +387,7 @@ impl Fetcher {
             Ok(Came::Stored(outcome, own)) => {
                 // Whoever comes now finds it in memory.
                 self.remove(url, flight);
-                // Who began the flight may have left.
-                let _ = direct.send(Direct::Headers(own));
-                flight.outcome.send_replace(Some(outcome));
-                return;
+                return self.tell(url, flight, (direct, own), outcome);
             }
             Err(error) => {
                 self.remove(url, flight);
@@ -405,8 +404,9 @@ impl Fetcher {
         };
         flight.transfer.promise(response.length());
         let giver = response.giver.clone();
-        let _ = direct.send(Direct::Headers(own(&response.headers, &head.terms.control)));
-        flight.outcome.send_replace(Some(Outcome::Flowing(Arc::clone(&head), giver)));
+        let own = own(&response.headers, &head.terms.control);
+        let outcome = Outcome::Flowing(Arc::clone(&head), giver);
+        self.tell(url, flight, (direct, own), outcome);
         let bytes_max = self.0.objects.body_bytes_max();
         let end = flight.transfer.fill(start, &mut response, bytes_max).await;
         let transfer = &flight.transfer;
@@ -418,6 +418,27 @@ impl Fetcher {
             let object = Arc::new(Object::new(&head, body));
             self.0.objects.put(url, (&object, &head), || !self.has_changed(url, began));
         }
+    }
+
+    /// Tells all of the outcome of a flight, and the client that began it of its own headers. If these set
+    /// cookies, everybody else asks for itself.
+    fn tell(
+        &self,
+        url: &str,
+        flight: &Arc<Flight>,
+        (direct, own): (oneshot::Sender<Direct>, HeaderMap),
+        outcome: Outcome,
+    ) {
+        let for_all = if sets_cookies(&own) {
+            self.remove(url, flight);
+            self.0.apart.insert(url.to_owned(), clock::monotonic());
+            Outcome::Alone(NotStored::Cookie)
+        } else {
+            outcome.clone()
+        };
+        // Who began the flight may have left.
+        let _ = direct.send(Direct::Outcome(outcome, own));
+        flight.outcome.send_replace(Some(for_all));
     }
 
     /// Gives the client that began a flight its answer, which is not stored for this reason.
@@ -439,41 +460,5 @@ impl Fetcher {
         // Who began the flight may have left.
         let _ = direct.send(Direct::Answer(response));
         flight.outcome.send_replace(Some(Outcome::Alone(why)));
-    }
-
-    /// Forgets what the answer to a request that changes something makes unusable.
-    pub(crate) fn invalidate(&self, asked: &Asked, response: &Coming) {
-        let (status, headers) = (response.status, &response.headers);
-        for url in invalidation::invalidated(&asked.method, &asked.object.url, status, headers) {
-            self.forget(url.as_str());
-        }
-    }
-
-    /// Forgets what is stored of a URL, and what is on its way. Returns how many objects there were.
-    pub(crate) fn forget(&self, url: &str) -> usize {
-        self.0.changed.insert(url.to_owned(), clock::monotonic());
-        self.flights().remove(url);
-        self.0.objects.remove(url, None)
-    }
-
-    /// Forgets what is stored of URLs that fit a pattern, and what is on its way. Returns how many objects
-    /// there were. Blocks.
-    pub(crate) fn forget_all(&self, pattern: &Regex) -> usize {
-        {
-            let mut purged = self.0.purged.lock().unwrap_or_else(PoisonError::into_inner);
-            purged.push_back((clock::monotonic(), pattern.clone()));
-            if PATTERNS_MAX < purged.len() {
-                purged.pop_front();
-            }
-        }
-        self.flights().retain(|url, _| !pattern.is_match(url));
-        self.0.objects.remove_all(|url| pattern.is_match(url))
-    }
-
-    /// Returns whether a URL has changed since a request for it began.
-    fn has_changed(&self, url: &str, began: Instant) -> bool {
-        let purged = self.0.purged.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.changed.get(url).is_some_and(|it| began <= it)
-            || purged.iter().any(|(at, pattern)| began <= *at && pattern.is_match(url))
     }
 }

@@ -11,7 +11,7 @@ use crate::parts::{as_object, is_complete, merged};
 use crate::policy::freshness::Rules;
 use crate::policy::storing::Head;
 use crate::store::Store;
-use crate::transfer::MEMORY_BYTES_MAX;
+use crate::transfer::{MEMORY_BYTES_MAX, Quota};
 
 /// Stored objects, by URL. Clones share them.
 #[derive(Clone, Debug)]
@@ -136,6 +136,11 @@ impl Objects {
     pub(crate) fn body_bytes_max(&self) -> u64 {
         let on_disk = self.disk.as_ref().map_or(0, Store::body_bytes_max);
         on_disk.max(MEMORY_BYTES_MAX as u64)
+    }
+
+    /// Returns the room on disk that bodies on their way share; without a store, nothing of them goes there.
+    pub(crate) fn quota(&self) -> Arc<Quota> {
+        self.disk.as_ref().map_or_else(|| Arc::new(Quota::new(0)), Store::quota)
     }
 
     fn changing(&self) -> MutexGuard<'_, ()> {

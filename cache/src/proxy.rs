@@ -139,7 +139,9 @@ impl Proxy {
         let giver = response.extensions_mut().remove::<Giver>();
         let (status, content_type) = (response.status(), Entry::type_of(response.headers()));
         let entry = Entry { client, method, url, status, from, giver, content_type, came_ms };
-        Ok(response.map(|body| log.watch(entry, body)))
+        let length = response.headers().get(header::CONTENT_LENGTH);
+        let length = length.and_then(|it| it.to_str().ok()?.parse().ok());
+        Ok(response.map(|body| log.watch(entry, length, body)))
     }
 
     async fn respond(&self, request: Request<Body>, pages: Own) -> (From, Response<Body>) {
@@ -276,11 +278,7 @@ impl Proxy {
         let source = used(&head, false);
         let response = self.stored(&asked, head, &object.body, source);
         if validate {
-            // It is done for all, and so with nobody's credentials.
-            let mut get = Asked { method: Method::GET, ..asked };
-            get.headers.remove(header::AUTHORIZATION);
-            get.headers.remove(header::COOKIE);
-            self.0.fetcher.validate(get, object);
+            self.0.fetcher.validate(asked.for_all(), object);
         }
         (From::Hit, response)
     }

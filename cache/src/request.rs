@@ -73,6 +73,18 @@ impl Asked {
         !self.is_alone && !is_fussy && !own.any(|it| self.headers.contains_key(it))
     }
 
+    /// Returns the request for the object itself: with nobody's credentials, and without what its client wishes
+    /// or forbids, since its answer is for all.
+    #[must_use]
+    pub(crate) fn for_all(mut self) -> Self {
+        self.method = Method::GET;
+        let own = [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA];
+        for name in own.iter().chain(&CONDITIONS) {
+            self.headers.remove(name);
+        }
+        self
+    }
+
     /// Returns the headers with which it is passed on. A site behind is told who asks, and under which
     /// name.
     pub(crate) fn outgoing(&self) -> HeaderMap {

@@ -31,6 +31,7 @@ use crate::content::{Blocks, Content};
 use crate::memory::Object;
 use crate::policy::freshness::Rules;
 use crate::policy::storing::Head;
+use crate::transfer::Quota;
 use index::{Place, UNIT};
 use known::Known;
 use log::Log;
@@ -60,6 +61,7 @@ struct Shared {
     writer: Mutex<Option<JoinHandle<()>>>,
     state: Arc<State>,
     body_bytes_max: u64,
+    quota: Arc<Quota>,
 }
 
 /// The file of a segment, if that is still there. It keeps no file open.
@@ -129,7 +131,7 @@ impl Store {
     pub fn open(disk: Disk, folder: &Path, bytes_max: u64) -> io::Result<Self> {
         let log = Log::open(disk, folder, bytes_max)?;
         let (known, state) = (log.shared(), Arc::<State>::default());
-        let body_bytes_max = log.body_bytes_max();
+        let (body_bytes_max, quota) = (log.body_bytes_max(), log.quota());
         state.bytes.store(log.bytes(), Ordering::Relaxed);
         let (jobs, receiver) = mpsc::channel();
         let writer = Writer {
@@ -141,7 +143,7 @@ impl Store {
         };
         let writer = spawn_blocking(move || writer.run(&receiver));
         let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
-        Ok(Self(Arc::new(Shared { known, jobs, writer, state, body_bytes_max })))
+        Ok(Self(Arc::new(Shared { known, jobs, writer, state, body_bytes_max, quota })))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -261,6 +263,11 @@ impl Store {
         self.0.body_bytes_max
     }
 
+    /// Returns the room that bodies on their way have beside the objects; as they take it, objects make room.
+    pub fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.0.quota)
+    }
+
     /// Removes all objects of a URL: nobody finds them from now on. Returns how many there were.
     pub fn remove(&self, url: &str) -> usize {
         let hash = hash_of(url);
@@ -333,6 +340,12 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = clock::monotonic();
+            // Bodies on their way have perhaps grown.
+            if self.rests_until.is_none_or(|it| it <= now)
+                && let Err(error) = self.log.make_room(0)
+            {
+                self.note(Err(error));
+            }
             if is_dirty && SYNC_EVERY <= now.duration_since(synced) {
                 (synced, is_dirty) = (now, false);
                 let outcome = self.log.sync();
@@ -402,8 +415,10 @@ impl Writer {
             Source::Bytes(bytes) => (xxh3_64(bytes), Vec::new()),
             _ => (0, sums(&body)?),
         };
-        let ids = Ids { sequence: self.log.next(), hash, variant };
         record::add_sums(&mut head, &sums);
+        // What moves for it is older than it, and must be so after a start, too: so room is made first.
+        self.log.make_room((FRONT_BYTES + head.len()) as u64 + length)?;
+        let ids = Ids { sequence: self.log.next(), hash, variant };
         let Some(begun) = record::begin(Kind::Object, ids, &head, (length, sum)) else {
             return Ok(None);
         };
@@ -474,6 +489,8 @@ fn hash_of(url: &str) -> u64 {
 }
 
 #[cfg(test)]
+mod power_cut;
+#[cfg(test)]
 mod tests {
     use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -481,7 +498,7 @@ mod tests {
     use crate::policy::freshness::Times;
     use crate::policy::storing::{Ask, keep};
 
-    fn object(x: &str, body: &str) -> Arc<Object> {
+    pub(super) fn object(x: &str, body: &str) -> Arc<Object> {
         let value = |it: &str| HeaderValue::from_str(it).unwrap();
         let request = HeaderMap::from_iter([("x".parse().unwrap(), value(x))]);
         let lines = [("vary", "x"), ("cache-control", "max-age=9")];
@@ -492,7 +509,7 @@ mod tests {
         Arc::new(Object::new(&head, Content::Memory(Bytes::from(body.to_owned()))))
     }
 
-    fn put(store: &Store, url: &str, object: &Arc<Object>) {
+    pub(super) fn put(store: &Store, url: &str, object: &Arc<Object>) {
         store.put(url, (object, &object.head()), |_| ());
     }
 
@@ -527,6 +544,29 @@ mod tests {
         assert_eq!((store.remove("u"), bodies(&store, "u").len()), (2, 0), "at once");
         store.close().await;
         assert!(!open().may_have("u"));
+    }
+
+    #[tokio::test]
+    async fn what_is_replaced_is_older_after_a_start_even_if_its_successor_has_it_moved() {
+        let filler = "x".repeat(10_000);
+        let second = format!("two {filler}");
+        // One of these counts leaves so little room that the second object has the first one's segment go.
+        for count in 85..115 {
+            let folder = tempfile::tempdir().unwrap();
+            let open = || Store::open(Disk::Hasty, folder.path(), 1 << 20).unwrap();
+            let store = open();
+            put(&store, "u", &object("1", "one"));
+            // It is used, and so moves.
+            while !store.may_have("u") {
+                tokio::task::yield_now().await;
+            }
+            for n in 0..count {
+                put(&store, &n.to_string(), &object("1", &filler));
+            }
+            put(&store, "u", &object("1", &second));
+            store.close().await;
+            assert!(bodies(&open(), "u") == [second.as_str()], "after {count}");
+        }
     }
 
     #[tokio::test]
@@ -589,7 +629,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || Store::open(Disk::Hasty, folder.path(), 1 << 30).unwrap();
         let whole: Vec<u8> = (0..3_000_000_u32).map(|it| u8::try_from(it % 251).unwrap()).collect();
-        let transfer = Transfer::new(folder.path().to_owned());
+        let quota = Arc::new(Quota::new(u64::MAX));
+        let transfer = Transfer::new(folder.path().to_owned(), quota);
         for piece in whole.chunks(100_000) {
             transfer.append(Bytes::copy_from_slice(piece)).await.unwrap();
         }

@@ -3,10 +3,11 @@
 //! One writer appends what comes from the origin; any number of readers follow, each at its own pace
 //! from any place. The first [`MEMORY_BYTES_MAX`] stay in memory, all further bytes go through an
 //! unnamed file, so that a slow reader costs no memory and slows nobody. Where the file cannot be
-//! written, or the body is too long to be stored, what comes then is passed on to those who read it,
-//! and not kept.
+//! written, all files together have taken their [`Quota`], or the body is too long to be stored, what
+//! comes then is passed on to those who read it, and not kept.
 
 mod filling;
+mod quota;
 mod window;
 
 use std::fs::File;
@@ -24,6 +25,7 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 
+pub use quota::Quota;
 use window::{Room, Window};
 
 /// Bytes of a body that are kept in memory, and the largest body that is stored there.
@@ -39,8 +41,9 @@ const REST_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct Transfer {
     state: Mutex<State>,
-    /// Folder for the file.
+    /// Folder for the file, and the room that it shares with others.
     folder: PathBuf,
+    quota: Arc<Quota>,
     /// Told when the last reader leaves.
     left: Notify,
     /// Told when a reader has taken something, or leaves.
@@ -54,8 +57,9 @@ struct State {
     /// Number of bytes in memory, and of all.
     in_memory: u64,
     length: u64,
-    /// All further bytes.
+    /// All further bytes, and how many of the quota they have taken.
     file: Option<Arc<File>>,
+    on_disk: u64,
     /// The newest of them, once they are not kept.
     window: Option<Window>,
     /// The length that the origin has promised, in bytes.
@@ -80,10 +84,10 @@ pub enum End {
 }
 
 impl Transfer {
-    /// Returns a transfer whose file, if there is one, is in `folder`.
-    pub fn new(folder: PathBuf) -> Arc<Self> {
+    /// Returns a transfer whose file, if there is one, is in `folder`, with the room of `quota`.
+    pub fn new(folder: PathBuf, quota: Arc<Quota>) -> Arc<Self> {
         let [left, taken] = [Notify::new(), Notify::new()];
-        Arc::new(Self { state: Mutex::default(), folder, left, taken })
+        Arc::new(Self { state: Mutex::default(), folder, quota, left, taken })
     }
 
     /// Sets the length that the origin promises, in bytes.
@@ -104,7 +108,8 @@ impl Transfer {
     ///
     /// # Errors
     ///
-    /// They cannot be written: the disk is full or broken. Pass them on, and all that follows.
+    /// They cannot be written: the disk is full or broken, or all bodies on their way have taken what room they
+    /// have. Pass them on, and all that follows.
     pub async fn append(self: &Arc<Self>, bytes: Bytes) -> io::Result<()> {
         let (at, is_in_memory) = {
             let state = self.state();
@@ -117,6 +122,11 @@ impl Transfer {
             state.pieces.push((at, bytes));
             state.in_memory += count;
         } else {
+            if !self.quota.take(count) {
+                let why = "bodies on their way fill the part of disk_bytes that they have together";
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+            }
+            self.state().on_disk += count;
             let this = Arc::clone(self);
             let written = spawn_blocking(move || {
                 let file = this.file()?;
@@ -244,6 +254,12 @@ impl Transfer {
         let place = Arc::<AtomicU64>::default();
         self.state().readers.push(Arc::clone(&place));
         Reader { transfer: Arc::clone(self), place, to: None, reading: None }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.quota.give_back(self.state().on_disk);
     }
 }
 

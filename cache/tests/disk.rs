@@ -7,8 +7,10 @@
 mod common;
 
 use std::fs::{self, OpenOptions};
+use std::future::ready;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cache::{Config, Server, Status};
@@ -19,6 +21,7 @@ use net::client::{self, Client, Proxy};
 use net::clock;
 use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
+use tokio::sync::Semaphore;
 use tower::service_fn;
 use url::Url;
 
@@ -151,7 +154,7 @@ async fn origin(stop: &Shutdown) -> Url {
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     let service = service_fn(|request: Request<Body>| {
-        std::future::ready(Ok::<_, std::convert::Infallible>(page(&request)))
+        ready(Ok::<_, std::convert::Infallible>(page(&request)))
     });
     tokio::spawn(serve(listener, service, Limits::default(), stop.clone()));
     url
@@ -301,4 +304,91 @@ async fn large_objects_do_not_flush_small_ones_that_are_used() {
     }
     assert_eq!(kept, 99);
     until("large ones are stored, too", async || 99 < site.handle.status().disk_objects).await;
+}
+
+/// Returns the bytes of the files without a name in a folder that this process has open.
+fn open_bytes(folder: &Path) -> u64 {
+    let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(|it| Some(it.ok()?.path()));
+    let is_there =
+        |at: &Path| at.starts_with(folder) && at.to_string_lossy().ends_with(" (deleted)");
+    let there = open.filter(|it| fs::read_link(it).is_ok_and(|at| is_there(&at)));
+    // It may have been closed meanwhile.
+    there.filter_map(|it| fs::metadata(it).ok()).map(|it| it.len()).sum()
+}
+
+/// Returns the bytes of the files in a folder.
+fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).unwrap();
+    files.filter_map(|it| it.unwrap().metadata().ok()).map(|it| it.len()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_of_unknown_length_and_objects_have_the_disks_room_together() {
+    const ROOM: u64 = 40 << 20;
+    const PIECE: usize = 100_000;
+    const PIECES: usize = 39;
+    const MANY: usize = 20;
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let site = Site::with(
+        move |request: Request<Body>, _| {
+            let gate = Arc::clone(&gate);
+            // The last piece of those that are slow comes when the gate is opened.
+            let is_slow = request.uri().path().starts_with("/slow");
+            let next = move |at: usize| {
+                let gate = Arc::clone(&gate);
+                async move {
+                    if is_slow && at + 1 == PIECES {
+                        gate.acquire().await.unwrap().forget();
+                    }
+                    let piece = (at < PIECES).then(|| Bytes::from(vec![b'x'; PIECE]));
+                    (at + 1, Ok::<_, std::io::Error>(piece))
+                }
+            };
+            let lines = [("cache-control", "max-age=600")];
+            ready(answer(200, &lines, body::unfold(0, next)))
+        },
+        |it| it.disk_bytes = ROOM,
+    );
+    let site = site.await;
+    // The disk is full of objects.
+    for n in 0..MANY {
+        let came = site.send(&format!("/{n}"), &[]).await.bytes(1 << 30).await.unwrap();
+        assert_eq!(came.len(), PIECES * PIECE);
+    }
+    let (objects, coming) = (site.data().join("objects"), site.data().join("transfers"));
+    let is_full = async || open_bytes(&coming) == 0 && ROOM / 2 < bytes_in(&objects);
+    until("the disk is full", is_full).await;
+    let mut slow = Vec::new();
+    for n in 0..MANY {
+        let (mut answer, mut came) = (site.send(&format!("/slow-{n}"), &[]).await, 0);
+        while came < (PIECES - 1) * PIECE {
+            came += answer.chunk().await.unwrap().unwrap().len();
+        }
+        slow.push((answer, came));
+        let bytes = open_bytes(&coming);
+        assert!(bytes <= ROOM / 5, "{bytes} bytes on their way");
+    }
+    assert!(0 < open_bytes(&coming));
+    // Lists of segments are small.
+    let fits = async || bytes_in(&objects) + open_bytes(&coming) <= ROOM + ROOM / 50;
+    until("objects make room", fits).await;
+    opened.add_permits(MANY);
+    for (mut answer, mut came) in slow {
+        while let Some(piece) = answer.chunk().await.unwrap() {
+            came += piece.len();
+        }
+        assert_eq!(came, PIECES * PIECE, "who asks gets it whole");
+    }
+    until("the room is given back", async || open_bytes(&coming) == 0).await;
+    // What comes then has room again, and is stored; what had none is not.
+    opened.add_permits(1);
+    let is_hit = async |path: &str| {
+        let came = site.send(path, &[]).await;
+        came.header("cache-status").unwrap().contains("; hit")
+    };
+    let came = site.send("/slow-later", &[]).await.bytes(1 << 30).await.unwrap();
+    assert_eq!(came.len(), PIECES * PIECE);
+    until("it is stored", async || is_hit("/slow-later").await).await;
+    assert!(!is_hit(&format!("/slow-{}", MANY - 1)).await, "it had none");
 }

@@ -32,8 +32,8 @@ pub(super) enum Outcome {
 pub(super) enum Direct {
     /// The answer.
     Answer(Box<Coming>),
-    /// Headers beside those that all get.
-    Headers(HeaderMap),
+    /// What comes of it, with headers beside those that all get.
+    Outcome(Outcome, HeaderMap),
 }
 
 /// A place in a flight: with the reader of its body, and what brings what is for one client alone.

@@ -7,6 +7,7 @@
 //!
 //! An answer that sets a cookie is for one client, whatever else it says: it is kept for others only
 //! if its origin says `public` or `s-maxage`, and then without its cookies, which go to that client alone.
+//! No other client takes it on its way: each asks for itself, and so has cookies of its own.
 //!
 //! Sans-I/O.
 
@@ -137,7 +138,7 @@ pub fn keep(
     if ask.headers.contains_key(header::AUTHORIZATION) && !is_for_all && !control.must_revalidate {
         return Err(NotStored::Authorization);
     }
-    if headers.contains_key(header::SET_COOKIE) && !is_for_all {
+    if sets_cookies(headers) && !is_for_all {
         return Err(NotStored::Cookie);
     }
     let vary = Vary::of(headers, ask.headers).ok_or(NotStored::VaryAll)?;
@@ -188,6 +189,11 @@ pub fn own(headers: &HeaderMap, control: &Control) -> HeaderMap {
         passed_on.remove(name);
     }
     own
+}
+
+/// Returns whether headers of an answer set cookies.
+pub fn sets_cookies(headers: &HeaderMap) -> bool {
+    COOKIES.iter().any(|it| headers.contains_key(it))
 }
 
 /// Returns the headers that are kept: not those of the connection, not cookies, and not those that a

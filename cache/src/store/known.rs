@@ -48,6 +48,11 @@ impl Known {
         count_down(&mut self.gone, hash);
     }
 
+    /// Returns whether a removal of a URL's records waits to be written.
+    pub(super) fn is_gone(&self, hash: u64) -> bool {
+        self.gone.contains_key(&hash)
+    }
+
     /// Returns the file of a segment; `None`: it has made room.
     pub(super) fn file(&self, segment: u32) -> Option<Arc<File>> {
         self.files.get(&segment).cloned()
@@ -55,7 +60,7 @@ impl Known {
 
     /// Returns the places and files of a URL's records, and notes that they are used.
     pub(super) fn used(&mut self, hash: u64) -> Vec<(Place, Arc<File>)> {
-        if self.gone.contains_key(&hash) {
+        if self.is_gone(hash) {
             return Vec::new();
         }
         let places = self.index.used(hash).into_iter();

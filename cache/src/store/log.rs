@@ -22,9 +22,13 @@ use super::known::Known;
 use super::list::{Entry, read_list, scan, write_list};
 use super::record::{BLOCK_BYTES, FRONT_BYTES, Front, Ids, Kind, read_url, write_removal};
 use super::source::Source;
+use crate::transfer::Quota;
 
-/// Share of the room that the young queue has.
+/// Share of the room that the young queue has, and of the longest body.
 const YOUNG_SHARE: u64 = 10;
+
+/// Share of the room that bodies on their way may take, all together.
+const COMING_SHARE: u64 = 5;
 
 /// Least number of URLs of which is known that their records made room.
 const GHOSTS_MIN: usize = 64;
@@ -54,6 +58,8 @@ pub(super) struct Log {
     disk: Disk,
     folder: PathBuf,
     bytes_max: u64,
+    /// What bodies on their way have of it.
+    quota: Arc<Quota>,
     segment_bytes: u64,
     known: Arc<Mutex<Known>>,
     segments: BTreeMap<u32, Segment>,
@@ -79,6 +85,7 @@ impl Log {
             disk,
             folder: folder.to_owned(),
             bytes_max,
+            quota: Arc::new(Quota::new(bytes_max / COMING_SHARE)),
             segment_bytes,
             known: Arc::default(),
             segments: BTreeMap::new(),
@@ -180,8 +187,8 @@ impl Log {
         self.sequence
     }
 
-    /// Appends an object's record, of which `begun` are front and head; makes room first. Returns its
-    /// place.
+    /// Appends an object's record, of which `begun` are front and head, where room was made for it before
+    /// it got its sequence. Returns its place.
     ///
     /// # Errors
     ///
@@ -193,7 +200,6 @@ impl Log {
         hash: u64,
     ) -> io::Result<Place> {
         let queue = if self.ghosts.take(hash) { Queue::Old } else { Queue::Young };
-        self.make_room(begun.len() as u64 + body.bytes())?;
         let place = self.append(begun, body, queue)?;
         let variant = begun.first_chunk().and_then(Front::read).map_or(0, |it| it.variant);
         self.known().index.insert((hash, variant), place, (0, false));
@@ -203,6 +209,11 @@ impl Log {
     /// Returns the longest body that has room.
     pub(super) fn body_bytes_max(&self) -> u64 {
         self.bytes_max / YOUNG_SHARE
+    }
+
+    /// Returns the room that bodies on their way have.
+    pub(super) fn quota(&self) -> Arc<Quota> {
+        Arc::clone(&self.quota)
     }
 
     /// Appends the note that a URL's records are gone.
@@ -286,7 +297,9 @@ impl Log {
     /// The disk fails.
     pub(super) fn sync(&self) -> io::Result<()> {
         let mut open = self.open.iter().flatten().filter_map(|it| self.segments.get(it));
-        open.try_for_each(|it| it.file.sync_data())
+        open.try_for_each(|it| it.file.sync_data())?;
+        // A file without its name is lost.
+        self.disk.sync(&self.folder)
     }
 
     /// Makes everything durable, with lists of all segments.
@@ -300,12 +313,16 @@ impl Log {
         self.disk.sync(&self.folder)
     }
 
-    /// Lets the oldest segments go until there is room for so many bytes.
-    fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+    /// Lets the oldest segments go until there is room for so many bytes, beside the bodies on their way.
+    ///
+    /// # Errors
+    ///
+    /// A segment cannot be read or removed: try later.
+    pub(super) fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         // What is used is moved to the old queue, and loses a use each time; so a few rounds over all
         // segments free any room.
         for _ in 0..4 * self.segments.len() {
-            if self.bytes() + bytes <= self.bytes_max {
+            if self.bytes() + bytes + self.quota.taken() <= self.bytes_max {
                 break;
             }
             let young = self.bytes_of(Queue::Young);
@@ -353,8 +370,19 @@ impl Log {
                         tracing::debug!(%error, "a stored object was not kept");
                     }
                 }
+                // The note that it is removed is still to be written.
+                None if it.kind == Kind::Object
+                    && first < it.sequence
+                    && self.known().is_gone(it.hash) =>
+                {
+                    self.note_removal(&file, it)?;
+                }
                 None => {}
             }
+        }
+        // What has moved is durable before what it stands for goes, and what went before is gone for good.
+        if let Err(error) = self.sync() {
+            tracing::debug!(%error, "a power cut may bring back what was replaced");
         }
         self.segments.remove(&id);
         self.known().files.remove(&id);
@@ -463,6 +491,7 @@ mod tests {
     }
 
     fn put(log: &mut Log, hash: u64, bytes: usize) {
+        log.make_room(FRONT_BYTES as u64 + 5 + bytes as u64).unwrap();
         let record =
             record(log, Kind::Object, hash, &vec![u8::try_from(hash % 251).unwrap(); bytes]);
         let (begun, body) = record.split_at(record.len() - bytes);

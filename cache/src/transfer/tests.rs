@@ -9,9 +9,13 @@ use super::*;
 use crate::fetch::coming::Coming;
 
 fn transfer(length: Option<u64>) -> Arc<Transfer> {
-    let transfer = Transfer::new(std::env::temp_dir());
+    let transfer = Transfer::new(std::env::temp_dir(), boundless());
     transfer.promise(length);
     transfer
+}
+
+fn boundless() -> Arc<Quota> {
+    Arc::new(Quota::new(u64::MAX))
 }
 
 fn bytes(from: usize, to: usize) -> Bytes {
@@ -114,7 +118,7 @@ async fn what_cannot_be_kept_flows_to_those_who_read_it() {
         (whole, &there, MEMORY_BYTES_MAX),
         (None, &there, some),
     ] {
-        let transfer = Transfer::new(folder.clone());
+        let transfer = Transfer::new(folder.clone(), boundless());
         transfer.promise(promised);
         let bytes_max = if folder == &gone { u64::MAX } else { some as u64 };
         let idle = transfer.read();
@@ -163,6 +167,31 @@ async fn what_is_written_already_is_read_where_the_disk_is_full_later() {
         tokio::spawn(async move { filled.fill(None, &mut coming(middle, length), u64::MAX).await });
     assert_eq!(all(reader).await.unwrap(), bytes(0, length));
     assert_eq!(filling.await.unwrap(), End::Passed);
+}
+
+#[tokio::test]
+async fn bodies_on_their_way_have_no_more_room_than_all_together() {
+    // Each has 1 MiB in memory.
+    let (length, room) = (5_usize << 19, 2_u64 << 20);
+    let quota = Arc::new(Quota::new(room));
+    let fill = async || {
+        let transfer = Transfer::new(std::env::temp_dir(), Arc::clone(&quota));
+        let reading = tokio::spawn(all(transfer.read()));
+        let end = transfer.fill(None, &mut coming(0, length), u64::MAX).await;
+        assert_eq!(reading.await.unwrap().unwrap(), bytes(0, length), "who reads it has it");
+        let file = transfer.state().file.as_ref().map_or(0, |it| it.metadata().unwrap().len());
+        (transfer, end, file)
+    };
+    let one = fill().await;
+    assert_eq!((one.1, quota.taken()), (End::Whole, one.2));
+    let other = fill().await;
+    assert_eq!((other.1, quota.taken()), (End::Passed, one.2 + other.2));
+    assert!(0 < other.2 && quota.taken() <= room, "{} bytes", other.2);
+    drop(one);
+    assert_eq!(fill().await.1, End::Whole, "there is room again");
+    assert_eq!(quota.taken(), other.2);
+    drop(other);
+    assert_eq!(quota.taken(), 0);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cache::access_log::Format;
 use cache::neighbors::Neighbor;
 use cache::resolution::Kind;
-use cache::{Config, Handle, Server};
+use cache::{Config, Handle, NeighborStatus, Server, Statistics};
 use http::{HeaderValue, Response};
 use net::body;
 use net::client::{Client, Proxy, Request, Settings};
@@ -21,6 +21,7 @@ use net::shutdown::Shutdown;
 use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::service_fn;
@@ -33,6 +34,7 @@ pub(crate) struct Member {
     pub(crate) proxy: Url,
     icp_port: u16,
     pub(crate) handle: Handle,
+    running: Option<JoinHandle<Result<(), cache::Error>>>,
     stop: Shutdown,
     data: tempfile::TempDir,
 }
@@ -49,7 +51,16 @@ impl Member {
     }
 
     /// Starts the cache at this port of 127.0.0.N, for clients and for neighbors.
-    pub(crate) async fn start_at((n, port): (u8, u16), neighbors: Vec<Neighbor>) -> Self {
+    pub(crate) async fn start_at(at: (u8, u16), neighbors: Vec<Neighbor>) -> Self {
+        Self::with(at, neighbors, |_| ()).await
+    }
+
+    /// The same, with other settings.
+    pub(crate) async fn with(
+        (n, port): (u8, u16),
+        neighbors: Vec<Neighbor>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let at = SocketAddr::from((Ipv4Addr::new(127, 0, 0, n), port));
         let mut config = Config::new(at, "127.0.0.1:0".parse().unwrap(), data.path());
@@ -57,12 +68,13 @@ impl Member {
         (config.allow_private, config.disk_bytes) = (true, 0);
         (config.icp_listen, config.neighbors) = (Some(at), neighbors);
         config.access_log = Some((data.path().join("access.log"), Format::Squid));
+        change(&mut config);
         let server = Server::bind(config).await.unwrap();
         let proxy = Url::parse(&format!("http://{}/", server.local_addr())).unwrap();
         let (icp_port, handle) = (server.icp_addr().unwrap().port(), server.handle());
         let stop = Shutdown::new();
-        tokio::spawn(server.run(stop.clone()));
-        Self { proxy, icp_port, handle, stop, data }
+        let running = Some(tokio::spawn(server.run(stop.clone())));
+        Self { proxy, icp_port, handle, running, stop, data }
     }
 
     pub(crate) fn ports(&self) -> (u16, u16) {
@@ -80,6 +92,42 @@ impl Member {
     /// Waits until a line of its access log has all these words.
     pub(crate) async fn logs(&self, words: &[&str]) {
         logged(&self.data.path().join("access.log"), words).await;
+    }
+
+    /// Ends it, so that its log is whole.
+    pub(crate) async fn end(&mut self) {
+        self.stop.start();
+        if let Some(running) = self.running.take() {
+            running.await.unwrap().unwrap();
+        }
+    }
+
+    /// Returns the lines of its log, each with code and status, URL, and who gave it; sorted.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.data.path().join("access.log")).unwrap();
+        let line = |it: &str| {
+            let words: Vec<&str> = it.split_whitespace().collect();
+            [words[3], words[6], words[8]].join(" ")
+        };
+        let mut lines: Vec<String> = text.lines().map(line).collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    /// Returns a page of its administration.
+    pub(crate) async fn page(&self, path: &str) -> String {
+        let at = std::fs::read_to_string(self.data.path().join("admin.address")).unwrap();
+        let url = format!("http://{}/{path}", at.split(' ').next().unwrap());
+        let client = Client::new(Settings { allow_private: true, ..Settings::default() });
+        let response = client.send(Request::get(Url::parse(&url).unwrap())).await.unwrap();
+        String::from_utf8(response.bytes(1 << 20).await.unwrap().to_vec()).unwrap()
+    }
+
+    /// Returns what it says of its neighbors.
+    pub(crate) async fn neighbors(&self) -> Vec<NeighborStatus> {
+        let page = self.page("statistics?format=json").await;
+        let all: Statistics = axum::Json::from_bytes(page.as_bytes()).unwrap().0;
+        all.neighbors
     }
 
     pub(crate) fn answers(&self, from: &str) -> u64 {
@@ -102,8 +150,19 @@ impl Drop for Member {
     }
 }
 
+/// A name that nobody can resolve, under which an origin answers, too.
+pub(crate) const NAME: &str = "www.harvest.invalid";
+
 /// Starts an origin; returns its URL and the count of its requests.
 pub(crate) async fn origin() -> (Url, Arc<AtomicUsize>) {
+    let (url, count, _serving) = origin_until(Shutdown::new()).await;
+    (url, count)
+}
+
+/// The same, until a shutdown starts; it has ended with the task.
+pub(crate) async fn origin_until(
+    stop: Shutdown,
+) -> (Url, Arc<AtomicUsize>, JoinHandle<Result<(), net::Error>>) {
     let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let url = Url::parse(&format!("http://{}/a", listener.local_addr().unwrap())).unwrap();
     let count = Arc::new(AtomicUsize::new(0));
@@ -115,8 +174,8 @@ pub(crate) async fn origin() -> (Url, Arc<AtomicUsize>) {
         lines.insert("cache-control", HeaderValue::from_static("max-age=60"));
         std::future::ready(Ok::<_, Infallible>(response))
     });
-    tokio::spawn(serve(listener, service, Limits::default(), Shutdown::new()));
-    (url, count)
+    let limits = Limits { host: Some(NAME.to_owned()), ..Limits::default() };
+    (url, count, tokio::spawn(serve(listener, service, limits, stop)))
 }
 
 /// A home that answers once and is far then: nobody who connects is answered, since its queue is full.
@@ -138,7 +197,7 @@ impl TurningFar {
     }
 
     /// Has a proxy fetch the object, and turns far.
-    pub(crate) async fn given_to(mut self, proxy: &Url) -> Self {
+    pub(crate) async fn given_to(self, proxy: &Url) -> Self {
         let (got, ()) = tokio::join!(get(proxy, &self.url), async {
             let (mut stream, _) = self.listener.accept().await.unwrap();
             // Without a date Squid says of nothing that it has it.
@@ -150,6 +209,11 @@ impl TurningFar {
             stream.write_all(answer.as_bytes()).await.unwrap();
         });
         assert_eq!(got, (200, "body".to_owned()));
+        self.far().await
+    }
+
+    /// Turns far.
+    pub(crate) async fn far(mut self) -> Self {
         let at = self.listener.local_addr().unwrap();
         let soon = Duration::from_millis(200);
         while let Ok(Ok(stream)) = timeout(soon, TcpStream::connect(at)).await {
@@ -177,27 +241,41 @@ impl TurningFar {
     }
 }
 
-pub(crate) fn one(code: &str) -> BTreeMap<String, u64> {
-    BTreeMap::from([(code.to_owned(), 1)])
+/// The way to the ICP of a cache, on which its answers wait until it is opened.
+pub(crate) struct Link {
+    pub(crate) port: u16,
+    gate: Arc<Semaphore>,
 }
 
-/// The opcodes of ICP's answers.
-pub(crate) const HIT: u8 = 2;
-pub(crate) const MISS: u8 = 3;
+impl Link {
+    /// Begins the way to a port of 127.0.0.N, at another port of the same address.
+    pub(crate) async fn to(n: u8, port: u16) -> Self {
+        let (here, gate) = (Ipv4Addr::new(127, 0, 0, n), Arc::new(Semaphore::new(0)));
+        let (cache, opened) = (SocketAddr::from((here, port)), Arc::clone(&gate));
+        let socket = UdpSocket::bind((here, 0)).await.unwrap();
+        let port = socket.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut bytes, mut asker) = ([0; 2_000], cache);
+            while let Ok((count, from)) = socket.recv_from(&mut bytes).await {
+                let to = if from == cache {
+                    let _is_open = opened.acquire().await.unwrap();
+                    asker
+                } else {
+                    asker = from;
+                    cache
+                };
+                // Nobody may be there any more.
+                let _ = socket.send_to(&bytes[..count], to).await;
+            }
+        });
+        Self { port, gate }
+    }
 
-/// Says this to all that is asked by ICP at an address, `late` after it was asked; returns the port.
-pub(crate) async fn says(n: u8, opcode: u8, late: Duration) -> u16 {
-    let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, n), 0)).await.unwrap();
-    let port = socket.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        let mut bytes = [0; 2_000];
-        while let Ok((count, from)) = socket.recv_from(&mut bytes).await {
-            // The query's address of the requester goes, and the length with it.
-            let length = u16::try_from(count - 4).unwrap().to_be_bytes();
-            let answer = [&[opcode, 2], &length[..], &bytes[4..20], &bytes[24..count]].concat();
-            tokio::time::sleep(late).await;
-            socket.send_to(&answer, from).await.unwrap();
-        }
-    });
-    port
+    pub(crate) fn open(&self) {
+        self.gate.add_permits(1);
+    }
+}
+
+pub(crate) fn one(code: &str) -> BTreeMap<String, u64> {
+    BTreeMap::from([(code.to_owned(), 1)])
 }

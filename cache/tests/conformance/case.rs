@@ -6,10 +6,12 @@
 //! - `> METHOD [/PATH] | HEADER: VALUE | …`: a request begins a turn;
 //! - `< STATUS | HEADER: VALUE | … | body=TEXT`: what the origin answers in it; without one, `200` and a
 //!   body of its own; `< close` breaks off, `< interim STATUS | …` comes before the answer;
+//! - `>> BYTES`, `<< BYTES`: the same as bytes, with `\r` and `\n`, to which nothing is added; the origin
+//!   closes after them;
 //! - `= …`: what is seen of it ([`Seen`]);
 //! - `wait SECONDS`.
 //!
-//! `{now-60}` is a date, `{base}` the case's own base URL.
+//! `{now-60}` is a date, `{base}` the case's own base URL, and `{host}` its host.
 
 use std::str::FromStr;
 
@@ -38,6 +40,11 @@ pub(crate) enum Seen {
     /// The origin was sent a header with this value, or any.
     Sent(String, Option<String>),
     Unsent(String),
+    /// `Cache-Status` can be read, and has so many members.
+    Caches(usize),
+    /// Its last member has a parameter with this value, or any; a number may be one of `LEAST..MOST`.
+    Cache(String, Option<String>),
+    Uncached(String),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -47,6 +54,8 @@ pub(crate) struct Turn {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<String>,
+    /// The whole request, as bytes.
+    pub(crate) raw: Option<String>,
     pub(crate) answer: Vec<Message>,
     pub(crate) seen: Vec<Seen>,
 }
@@ -56,6 +65,8 @@ pub(crate) struct Turn {
 pub(crate) enum Message {
     /// It breaks off.
     Close,
+    /// These bytes are the whole answer.
+    Raw(String),
     Answer {
         status: u16,
         headers: Vec<String>,
@@ -86,12 +97,15 @@ pub(crate) fn cases(text: &str) -> Vec<Case> {
                 is_must: mark == "must:",
                 turns: Vec::new(),
             }),
-            ">" => {
-                let turn = Turn { wait, ..turn_of(rest) };
+            ">" | ">>" => {
+                let raw = || Turn { raw: Some(unescaped(rest)), ..Turn::default() };
+                let turn = if mark == ">" { turn_of(rest) } else { raw() };
+                let turn = Turn { wait, ..turn };
                 wait = 0;
                 all.last_mut().unwrap().turns.push(turn);
             }
             "<" => turn().answer.push(message(rest)),
+            "<<" => turn().answer.push(Message::Raw(unescaped(rest))),
             "=" => turn().seen.push(rest.parse().unwrap_or_else(|()| panic!("{line}"))),
             "wait" => wait = rest.parse().unwrap(),
             _ => panic!("{line}"),
@@ -102,6 +116,10 @@ pub(crate) fn cases(text: &str) -> Vec<Case> {
 
 fn parts(text: &str) -> impl Iterator<Item = String> {
     text.split(" | ").map(|it| it.trim().to_owned())
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("\\r", "\r").replace("\\n", "\n")
 }
 
 fn turn_of(text: &str) -> Turn {
@@ -156,6 +174,13 @@ impl FromStr for Seen {
             "lacks" => Self::Lacks(name, value),
             "sent" => Self::Sent(name, value),
             "unsent" => Self::Unsent(name),
+            "caches" => Self::Caches(usize::from(number?)),
+            "uncached" => Self::Uncached(name),
+            "cache" => {
+                let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
+                let value = Some(value.to_owned()).filter(|it| !it.is_empty());
+                Self::Cache(name.to_owned(), value)
+            }
             "number" => {
                 let [name, least, most] = rest.split(' ').collect::<Vec<_>>()[..] else {
                     return Err(());

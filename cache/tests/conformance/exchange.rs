@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use sfv::{BareItem, Item, List, ListEntry, Parser};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -132,8 +133,15 @@ impl Origin {
         let plain = || Message::Answer { status: 200, headers: Vec::new(), body: None };
         let answer = if turn.answer.is_empty() { vec![plain()] } else { turn.answer };
         for message in answer {
-            let Message::Answer { status, headers, body } = message else { return Ok(()) };
             let base = format!("http://{}/{key}", self.address);
+            let (status, headers, body) = match message {
+                Message::Close => return Ok(()),
+                Message::Raw(text) => {
+                    stream.write_all(filled(&text, &base).as_bytes()).await?;
+                    continue;
+                }
+                Message::Answer { status, headers, body } => (status, headers, body),
+            };
             let mut text = format!("HTTP/1.1 {status} Of Case\r\n");
             let mut line = |it: &str| {
                 text.push_str(&filled(it, &base));
@@ -167,9 +175,10 @@ impl Origin {
     }
 }
 
-/// Replaces `{base}`, and dates such as `{now-60}` or `{now+5 rfc850}`.
+/// Replaces `{base}`, `{host}`, and a date such as `{now-60}` or `{now+5 rfc850}`.
 fn filled(text: &str, base: &str) -> String {
-    let text = text.replace("{base}", base);
+    let host = base.split('/').nth(2).unwrap_or("");
+    let text = text.replace("{base}", base).replace("{host}", host);
     let Some((before, rest)) = text.split_once("{now") else { return text };
     let (date, after) = rest.split_once('}').unwrap();
     let (offset, form) = date.split_once(' ').unwrap_or((date, ""));
@@ -205,10 +214,12 @@ pub(crate) async fn run(
     let mut turns = case.turns.clone();
     for turn in &mut turns {
         let fill = |it: &mut String| *it = filled(it, &base);
-        turn.headers.iter_mut().for_each(fill);
+        turn.headers.iter_mut().chain(&mut turn.raw).for_each(fill);
         for message in &mut turn.answer {
-            if let Message::Answer { headers, .. } = message {
-                headers.iter_mut().for_each(fill);
+            match message {
+                Message::Answer { headers, .. } => headers.iter_mut().for_each(fill),
+                Message::Raw(text) => fill(text),
+                Message::Close => {}
             }
         }
         for seen in &mut turn.seen {
@@ -243,7 +254,7 @@ async fn send(
     subject: &Subject,
     is_targeted: bool,
 ) -> io::Result<Read> {
-    let Turn { method, path, headers, .. } = turn;
+    let Turn { method, path, headers, raw, .. } = turn;
     let before = subject.before_origin.filter(|_| is_targeted);
     let (address, target, host) = match before {
         Some(it) => (it, format!("/{key}{path}"), "www.example.org".to_owned()),
@@ -262,9 +273,10 @@ async fn send(
     }
     text.push_str("\r\n");
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(text.as_bytes()).await?;
+    stream.write_all(raw.as_ref().unwrap_or(&text).as_bytes()).await?;
     let mut bytes = Vec::new();
-    while stream.read_buf(&mut bytes).await? != 0 {
+    // Who refuses a request may close before it has read all of it.
+    while matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {
         if is_whole(&bytes, method == "HEAD") {
             break;
         }
@@ -324,6 +336,46 @@ async fn check(
         }
         Seen::Sent(name, value) => asked.iter().any(|it| fits(it.header(name), value)),
         Seen::Unsent(name) => asked.iter().all(|it| it.header(name).is_none()),
+        Seen::Caches(count) => caches(read).is_some_and(|it| it.len() == *count),
+        Seen::Cache(name, value) => match (cache(read, name), value) {
+            (Some(found), Some(value)) => found == *value || is_within(&found, value),
+            (found, _) => found.is_some(),
+        },
+        Seen::Uncached(name) => cache(read, name).is_none(),
     };
     if is_seen { Ok(()) } else { Err(format!("not seen; the origin was asked {asked:?}")) }
+}
+
+/// Returns the members of `Cache-Status`; `None`: it is missing, or is no list of caches (RFC 9211 §2).
+fn caches(read: &Read) -> Option<Vec<Item>> {
+    let list: List = Parser::new(&read.header("cache-status")?).parse().ok()?;
+    let named = |it: ListEntry| match it {
+        ListEntry::Item(it) => {
+            matches!(it.bare_item, BareItem::String(_) | BareItem::Token(_)).then_some(it)
+        }
+        ListEntry::InnerList(_) => None,
+    };
+    list.into_iter().map(named).collect()
+}
+
+/// Returns a parameter of the last cache, as text.
+fn cache(read: &Read, name: &str) -> Option<String> {
+    let last = caches(read)?.pop()?;
+    let (_, value) = last.params.iter().find(|(key, _)| key.as_str() == name)?;
+    Some(match value {
+        BareItem::Boolean(value) => value.to_string(),
+        BareItem::Integer(value) => i64::from(*value).to_string(),
+        BareItem::Token(value) => value.as_str().to_owned(),
+        BareItem::String(value) => format!("\"{}\"", value.as_str()),
+        other => format!("{other:?}"),
+    })
+}
+
+/// Returns whether a number is one of `LEAST..MOST`, with both.
+fn is_within(number: &str, range: &str) -> bool {
+    let ends = range.split_once("..").map(|(least, most)| (least.parse(), most.parse()));
+    let (Some((Ok(least), Ok(most))), Ok(number)) = (ends, number.parse::<i64>()) else {
+        return false;
+    };
+    (least..=most).contains(&number)
 }

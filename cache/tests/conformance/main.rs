@@ -1,5 +1,5 @@
-//! Conformance: cases for the clauses of RFC 9110, 9111, 5861 and 9213, tried with this cache, Squid and
-//! Apache Traffic Server. In no section has another one more cases right.
+//! Conformance: cases for the clauses of RFC 9110, 9111, 9112, 5861, 9211 and 9213, tried with this cache,
+//! Squid and Apache Traffic Server. In no section has another one more cases right.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -24,8 +24,10 @@ use case::{Case, cases};
 use exchange::{Origin, Subject, run};
 use peers::{Squid, TrafficServer};
 
-const CASES: [&str; 5] = [
+const CASES: [&str; 7] = [
+    include_str!("cases/framing.txt"),
     include_str!("cases/freshness.txt"),
+    include_str!("cases/status.txt"),
     include_str!("cases/storing.txt"),
     include_str!("cases/using.txt"),
     include_str!("cases/validation.txt"),

@@ -232,7 +232,14 @@ async fn neighbors_are_told_with_their_answers_and_their_state() {
         (12, 0, true, None)
     );
     let page = it.get("statistics").await;
-    assert!(page.contains("alive") && page.contains("dead</span>"), "{page}");
+    let row = |port: u16| {
+        let begin = format!("<bdi>127.0.0.1</bdi>:{port} ");
+        page.lines().find(|it| it.contains(&begin)).unwrap().to_owned()
+    };
+    let (one, other) = (row(free.port()), row(silent.local_addr().unwrap().port()));
+    assert!(one.contains(">sibling</span>") && one.contains(">alive</td>"), "{one}");
+    assert!(one.contains(">round trip ") && one.contains(">12 asked<"), "{one}");
+    assert!(other.contains(">dead</span>") && !other.contains("round trip"), "{other}");
     assert!(it.get("").await.contains("is asked, but not waited for"));
     let metrics = it.get("metrics").await;
     let line = format!("harvest_cache_neighbor_up{{neighbor=\"127.0.0.1:{}\"}} 1", free.port());

@@ -1,48 +1,17 @@
-//! Tests of a hierarchy of three caches, the cases of TR §9: who is asked for an object that one of them
-//! misses, by what their statuses count and their access logs say.
+//! Tests of a hierarchy of caches, ours and others': who is asked for an object that one of them misses, by what
+//! their statuses count and their access logs say.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use crate::members::{HIT, MISS, Member, TurningFar, get, neighbor, one, origin, says};
+use crate::members::{Member, TurningFar, get, neighbor, one, origin, origin_until};
 use crate::peer::free_port;
 use crate::peers::{Squid, TrafficServer};
 use cache::resolution::Kind;
-use http::{HeaderValue, Response};
-use net::body;
-use net::server::{Limits, bind, serve};
 use net::shutdown::Shutdown;
 use tokio::net::UdpSocket;
-use tower::service_fn;
 use url::Url;
-
-/// Time after which a far neighbor answers by ICP: a home on this machine is always nearer.
-const FAR: Duration = Duration::from_millis(1_500);
-
-#[tokio::test]
-async fn a_neighbor_that_has_it_gives_it_where_the_home_is_far() {
-    for (n, kind, code, squids) in [
-        (3, Kind::Sibling, "NEIGHBOR_HIT", "SIBLING_HIT"),
-        (4, Kind::Parent, "PARENT_HIT", "PARENT_HIT"),
-    ] {
-        let has_it = Member::start(n, vec![]).await;
-        let home = TurningFar::new().given_to(&has_it.proxy).await;
-        let other = Member::start(n + 2, vec![]).await;
-        let neighbors =
-            vec![neighbor(n, has_it.ports(), kind), neighbor(n + 2, other.ports(), kind)];
-        let asker = Member::start(2, neighbors).await;
-        assert_eq!(asker.get(&home.url).await, (200, "body".to_owned()));
-        assert_eq!((asker.routes(), has_it.answers("hit")), (one(code), 1));
-        let giver = format!("TCP_MISS/200 4 GET {} - {squids}/127.0.0.{n} ", home.url);
-        asker.logs(&[&giver]).await;
-        has_it.logs(&["TCP_HIT/200", home.url.as_str(), "HIER_NONE/-"]).await;
-        assert_eq!(asker.get(&home.url).await.0, 200);
-        assert_eq!(asker.answers("hit"), 1, "it is stored here, too");
-    }
-}
 
 #[tokio::test]
 async fn what_a_sibling_has_comes_from_it_and_not_from_the_home() {
@@ -65,15 +34,8 @@ async fn what_a_sibling_has_comes_from_it_and_not_from_the_home() {
 #[tokio::test]
 async fn a_neighbor_that_many_ask_at_once_counts_as_alive() {
     const MANY: usize = 40;
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-    let service = service_fn(|_: http::Request<body::Body>| {
-        let mut response = Response::new(body::full("body"));
-        response.headers_mut().insert("cache-control", HeaderValue::from_static("max-age=60"));
-        std::future::ready(Ok::<_, Infallible>(response))
-    });
     let stop = Shutdown::new();
-    let home = tokio::spawn(serve(listener, service, Limits::default(), stop.clone()));
+    let (url, _count, home) = origin_until(stop.clone()).await;
     let sibling = Member::start(12, vec![]).await;
     let urls: Vec<Url> = (0..MANY).map(|n| url.join(&n.to_string()).unwrap()).collect();
     for url in &urls {
@@ -90,34 +52,6 @@ async fn a_neighbor_that_many_ask_at_once_counts_as_alive() {
     }
     assert_eq!(tasks.join_all().await, [200; MANY]);
     assert_eq!(asker.routes(), BTreeMap::from([("NEIGHBOR_HIT".to_owned(), MANY as u64)]));
-}
-
-#[tokio::test]
-async fn where_all_say_no_the_parent_is_asked_if_the_home_is_far() {
-    let parent = Member::start(7, vec![]).await;
-    let home = TurningFar::new().given_to(&parent.proxy).await;
-    let sibling = Member::start(11, vec![]).await;
-    // It has the object, so that it can give what nobody could fetch now; by ICP it says that it has not.
-    let denied = neighbor(7, (parent.ports().0, says(7, MISS, Duration::ZERO).await), Kind::Parent);
-    let asker = Member::start(2, vec![denied, neighbor(11, sibling.ports(), Kind::Sibling)]).await;
-    assert_eq!(asker.get(&home.url).await, (200, "body".to_owned()));
-    assert_eq!((asker.routes(), parent.answers("hit")), (one("FIRST_PARENT_MISS"), 1));
-    asker.logs(&["TCP_MISS/200", home.url.as_str(), "FIRST_PARENT_MISS/127.0.0.7 "]).await;
-}
-
-#[tokio::test]
-async fn the_home_is_asked_if_it_is_nearer_than_the_neighbors_whatever_they_say() {
-    for (n, opcode) in [(14, HIT), (15, MISS)] {
-        let (url, count) = origin().await;
-        let parent = Member::start(n, vec![]).await;
-        assert_eq!(parent.get(&url).await.0, 200);
-        let far = (parent.ports().0, says(n, opcode, FAR).await);
-        let asker = Member::start(2, vec![neighbor(n, far, Kind::Parent)]).await;
-        assert_eq!(asker.get(&url).await, (200, "body".to_owned()));
-        assert_eq!((asker.routes(), count.load(Ordering::SeqCst)), (one("SOURCE_FASTEST"), 2));
-        assert_eq!(parent.answers("hit"), 0);
-        asker.logs(&["TCP_MISS/200", url.as_str(), "SOURCE_FASTEST/127.0.0.1 "]).await;
-    }
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ mod mirrors;
 mod neighbors;
 mod proxy;
 mod rebinding;
+mod resolving;
 mod schemes;
 mod stale;
 mod tls;

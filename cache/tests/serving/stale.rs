@@ -1,12 +1,13 @@
 //! Tests of stale answers: validated, replaced, and used meanwhile.
 
 use std::future::ready;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::common::{Site, answer, counted, piecewise, until};
 use http::Request;
 use net::body::{self, Body};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
 
 #[tokio::test]
 async fn a_stale_answer_is_validated_and_updated() {
@@ -40,6 +41,43 @@ async fn a_stale_answer_is_validated_and_updated() {
     let has_it = site.get_with("/", &[("if-none-match", "\"v\"")]).await;
     assert_eq!((has_it.status, has_it.body.as_str(), has_it.header("etag")), (304, "", "\"v\""));
     assert_eq!(site.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_304_that_sets_a_cookie_is_waited_for_by_no_other_client() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let site = Site::new(move |request: Request<Body>, before| {
+        let gate = Arc::clone(&gate);
+        async move {
+            // Without `public` it would not be stored any more, and be asked for anew.
+            let lines = [("cache-control", "max-age=0, public"), ("etag", "\"v\"")];
+            if !request.headers().contains_key("if-none-match") {
+                return answer(200, &lines, body::full("body"));
+            }
+            gate.acquire().await.unwrap().forget();
+            let cookie = format!("id={before}");
+            let lines = [("etag", "\"v\""), ("set-cookie", cookie.as_str())];
+            answer(304, &lines, body::empty())
+        }
+    });
+    let site = Arc::new(site.await);
+    assert_eq!(site.get("/").await.body, "body");
+    let mut asking = JoinSet::new();
+    for _ in 0..2 {
+        let site = Arc::clone(&site);
+        asking.spawn(async move {
+            let came = site.get("/").await;
+            assert_eq!((came.status, came.body.as_str()), (200, "body"));
+            came.header("set-cookie").to_owned()
+        });
+    }
+    site.has_clients(2).await;
+    site.has_asked(2).await;
+    opened.add_permits(2);
+    let mut cookies = asking.join_all().await;
+    cookies.sort_unstable();
+    assert_eq!(cookies, ["id=1", "id=2"]);
 }
 
 #[tokio::test]
@@ -88,6 +126,37 @@ async fn a_stale_answer_is_used_while_it_is_validated() {
         tokio::task::yield_now().await;
     }
     while site.get("/").await.body == "body 0" {}
+}
+
+#[tokio::test]
+async fn what_its_client_wishes_is_no_part_of_a_refresh_for_all() {
+    let own = [
+        ("cache-control", "no-store"),
+        ("cache-control", "no-store, max-age=60"),
+        ("pragma", "no-store"),
+        ("cookie", "id=1"),
+        ("authorization", "Basic eDp5"),
+        ("range", "bytes=0-1"),
+        ("if-none-match", "\"v\""),
+        ("if-modified-since", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ];
+    for (name, value) in own {
+        let site = Site::new(|_, before| match before {
+            0 => counted(STALE, before),
+            _ => counted(&[("cache-control", "max-age=60")], before),
+        })
+        .await;
+        assert_eq!(site.get("/").await.body, "body 0");
+        let used = site.get_with("/", &[(name, value)]).await;
+        assert!(used.how().starts_with("hit"), "{name}: {used:?}");
+        site.has_asked(2).await;
+        until("the end of the refresh", async || site.handle.status().under_way == 0).await;
+        assert!(!site.seen()[1].2.contains_key(name), "{name}: {:?}", site.seen());
+        // It is stored for all.
+        let next = site.get("/").await;
+        assert!(next.how().starts_with("hit") && next.body == "body 1", "{name}: {next:?}");
+        assert_eq!(site.seen().len(), 2);
+    }
 }
 
 const STALE: &[(&str, &str)] = &[("cache-control", "max-age=0, stale-while-revalidate=60")];
