@@ -349,36 +349,11 @@ impl Log {
         let others = self.segments.iter().filter(|(other, _)| **other != id);
         let first = others.map(|(_, it)| it.first).min().unwrap_or(u64::MAX);
         for it in entries {
-            let place = Place { segment: id, at: it.at, length: it.length };
-            let uses = match it.kind {
-                Kind::Object => self.known().index.take(it.hash, place),
-                // It is needed as long as there may be older records.
-                Kind::Removal => (first < it.sequence).then_some((1, false)),
-            };
-            match uses {
-                Some((0, replaces)) => {
-                    // What it has replaced must not be back after a start.
-                    if replaces && first < it.sequence {
-                        self.note_removal(&file, it)?;
-                    }
-                    let max = self.known().index.len().max(GHOSTS_MIN);
-                    self.ghosts.add(it.hash, max);
-                }
-                Some((uses, replaces)) => {
-                    // What cannot be moved is gone: a full disk must not keep others from room.
-                    if let Err(error) = self.spare(&file, it, (uses - 1, replaces)) {
-                        tracing::debug!(%error, "a stored object was not kept");
-                    }
-                }
-                // The note that it is removed is still to be written.
-                None if it.kind == Kind::Object
-                    && first < it.sequence
-                    && self.known().is_gone(it.hash) =>
-                {
-                    self.note_removal(&file, it)?;
-                }
-                None => {}
-            }
+            // Whoever removes its URL while it is moved must not take it for one that is not there.
+            self.known().waits(it.hash);
+            let parted = self.part_with(&file, it, (id, first));
+            self.known().waits_no_more(it.hash);
+            parted?;
         }
         // What has moved is durable before what it stands for goes, and what went before is gone for good.
         if let Err(error) = self.sync() {
@@ -391,6 +366,42 @@ impl Log {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Moves a record of a segment that goes if it is used, or notes what must not be back for it. `first` is the lowest
+    /// sequence of objects in other segments.
+    fn part_with(&mut self, file: &File, it: Entry, (id, first): (u32, u64)) -> io::Result<()> {
+        let place = Place { segment: id, at: it.at, length: it.length };
+        let uses = match it.kind {
+            Kind::Object => self.known().index.take(it.hash, place),
+            // It is needed as long as there may be older records.
+            Kind::Removal => (first < it.sequence).then_some((1, false)),
+        };
+        match uses {
+            Some((0, replaces)) => {
+                // What it has replaced must not be back after a start.
+                if replaces && first < it.sequence {
+                    self.note_removal(file, it)?;
+                }
+                let max = self.known().index.len().max(GHOSTS_MIN);
+                self.ghosts.add(it.hash, max);
+            }
+            Some((uses, replaces)) => {
+                // What cannot be moved is gone: a full disk must not keep others from room.
+                if let Err(error) = self.spare(file, it, (uses - 1, replaces)) {
+                    tracing::debug!(%error, "a stored object was not kept");
+                }
+            }
+            // The note that it is removed is still to be written.
+            None if it.kind == Kind::Object
+                && first < it.sequence
+                && self.known().is_gone(it.hash) =>
+            {
+                self.note_removal(file, it)?;
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     /// Writes that the objects of a record's URL are gone, before it goes itself.
