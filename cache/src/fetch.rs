@@ -185,9 +185,11 @@ impl Fetcher {
     pub(crate) fn joinable(&self) -> Vec<(String, Arc<Transfer>, Duration)> {
         let flights = self.flights();
         let one = |(url, it): (&String, &Arc<Flight>)| {
-            (url.clone(), Arc::clone(&it.transfer), it.began.elapsed())
+            let is_alone = matches!(&*it.outcome.borrow(), Some(Outcome::Alone(_)));
+            let found = (url.clone(), Arc::clone(&it.transfer), it.began.elapsed());
+            (!is_alone).then_some(found)
         };
-        flights.iter().map(one).collect()
+        flights.iter().filter_map(one).collect()
     }
 
     /// Returns the client that asks origins.
@@ -429,8 +431,8 @@ impl Fetcher {
         (direct, own): (oneshot::Sender<Direct>, HeaderMap),
         outcome: Outcome,
     ) {
+        // It stays among the flights until its end, so that a refresh for nobody is not begun twice.
         let for_all = if sets_cookies(&own) {
-            self.remove(url, flight);
             self.0.apart.insert(url.to_owned(), clock::monotonic());
             Outcome::Alone(NotStored::Cookie)
         } else {

@@ -341,10 +341,12 @@ impl Writer {
             }
             let now = clock::monotonic();
             // Bodies on their way have perhaps grown.
-            if self.rests_until.is_none_or(|it| it <= now)
-                && let Err(error) = self.log.make_room(0)
-            {
-                self.note(Err(error));
+            if self.rests_until.is_none_or(|it| it <= now) {
+                let has_rested = self.rests_until.take().is_some();
+                let outcome = self.log.make_room(0);
+                if has_rested || outcome.is_err() {
+                    self.note(outcome);
+                }
             }
             if is_dirty && SYNC_EVERY <= now.duration_since(synced) {
                 (synced, is_dirty) = (now, false);
@@ -377,7 +379,8 @@ impl Writer {
                 let hash = hash_of(&url);
                 self.known().waits_no_more(hash);
                 // What it would have replaced is old.
-                if !is_written && self.known().index.take_all(hash) != 0 {
+                if !is_written && self.known().index.has_any(hash) {
+                    self.known().remove(hash);
                     self.late.push_back(url);
                 }
                 self.state.waiting.fetch_sub(object.body.weight() as u64, Ordering::Relaxed);
@@ -388,7 +391,7 @@ impl Writer {
             // Who asked may have left.
             Job::Tell(written) => drop(written.send(())),
             Job::Remove { url } => {
-                self.known().gone(hash_of(&url));
+                self.known().index.take_all(hash_of(&url));
                 self.late.push_back(url);
                 if !rests {
                     self.remove_late();
@@ -445,6 +448,7 @@ impl Writer {
                 return;
             }
             self.late.pop_front();
+            self.known().gone(hash);
         }
     }
 

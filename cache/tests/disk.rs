@@ -351,12 +351,13 @@ async fn bodies_of_unknown_length_and_objects_have_the_disks_room_together() {
         |it| it.disk_bytes = ROOM,
     );
     let site = site.await;
+    let (objects, coming) = (site.data().join("objects"), site.data().join("transfers"));
     // The disk is full of objects.
     for n in 0..MANY {
         let came = site.send(&format!("/{n}"), &[]).await.bytes(1 << 30).await.unwrap();
         assert_eq!(came.len(), PIECES * PIECE);
+        until("it is written", async || open_bytes(&coming) == 0).await;
     }
-    let (objects, coming) = (site.data().join("objects"), site.data().join("transfers"));
     let is_full = async || open_bytes(&coming) == 0 && ROOM / 2 < bytes_in(&objects);
     until("the disk is full", is_full).await;
     let mut slow = Vec::new();

@@ -97,6 +97,12 @@ impl Index {
         self.0.iter_hash(hash).any(|it| it.hash == hash && it.place == place)
     }
 
+    /// Returns how often the record at a place was used, and whether it has replaced another one.
+    pub(super) fn uses(&self, hash: u64, place: Place) -> Option<(u8, bool)> {
+        let mut found = self.0.iter_hash(hash).filter(|it| it.hash == hash && it.place == place);
+        found.next().map(|it| (it.uses, it.replaces))
+    }
+
     /// Removes a place. Returns its number of uses, and whether it has replaced another record.
     pub(super) fn take(&mut self, hash: u64, place: Place) -> Option<(u8, bool)> {
         let found = self.0.find_entry(hash, |it| it.hash == hash && it.place == place).ok()?;

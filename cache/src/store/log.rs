@@ -349,11 +349,7 @@ impl Log {
         let others = self.segments.iter().filter(|(other, _)| **other != id);
         let first = others.map(|(_, it)| it.first).min().unwrap_or(u64::MAX);
         for it in entries {
-            // Whoever removes its URL while it is moved must not take it for one that is not there.
-            self.known().waits(it.hash);
-            let parted = self.part_with(&file, it, (id, first));
-            self.known().waits_no_more(it.hash);
-            parted?;
+            self.part_with(&file, it, (id, first))?;
         }
         // What has moved is durable before what it stands for goes, and what went before is gone for good.
         if let Err(error) = self.sync() {
@@ -373,7 +369,8 @@ impl Log {
     fn part_with(&mut self, file: &File, it: Entry, (id, first): (u32, u64)) -> io::Result<()> {
         let place = Place { segment: id, at: it.at, length: it.length };
         let uses = match it.kind {
-            Kind::Object => self.known().index.take(it.hash, place),
+            // It stays known while it is moved, so that whoever removes it then finds it.
+            Kind::Object => self.known().index.uses(it.hash, place),
             // It is needed as long as there may be older records.
             Kind::Removal => (first < it.sequence).then_some((1, false)),
         };
@@ -383,12 +380,14 @@ impl Log {
                 if replaces && first < it.sequence {
                     self.note_removal(file, it)?;
                 }
+                self.known().index.take(it.hash, place);
                 let max = self.known().index.len().max(GHOSTS_MIN);
                 self.ghosts.add(it.hash, max);
             }
             Some((uses, replaces)) => {
                 // What cannot be moved is gone: a full disk must not keep others from room.
-                if let Err(error) = self.spare(file, it, (uses - 1, replaces)) {
+                if let Err(error) = self.spare(file, it, (place, (uses - 1, replaces))) {
+                    self.known().index.take(it.hash, place);
                     tracing::debug!(%error, "a stored object was not kept");
                 }
             }
@@ -422,7 +421,12 @@ impl Log {
     }
 
     /// Moves a record to the end of the old queue, under a new sequence.
-    fn spare(&mut self, file: &File, entry: Entry, uses: (u8, bool)) -> io::Result<()> {
+    fn spare(
+        &mut self,
+        file: &File,
+        entry: Entry,
+        (old, uses): (Place, (u8, bool)),
+    ) -> io::Result<()> {
         let at = u64::from(entry.at) * UNIT;
         let mut front = [0; FRONT_BYTES];
         file.read_exact_at(&mut front, at)?;
@@ -434,9 +438,12 @@ impl Log {
         let body = Source::File(file, at + begun.len() as u64, front.body_bytes);
         let begun = super::record::with_sequence(begun, sequence).ok_or_else(damaged)?;
         let place = self.append(&begun, &body, Queue::Old)?;
-        if entry.kind == Kind::Object {
-            self.known().index.insert((entry.hash, entry.variant), place, uses);
+        let mut known = self.known();
+        // The note of who has removed it meanwhile comes later, with a later sequence.
+        if entry.kind == Kind::Object && known.index.take(entry.hash, old).is_some() {
+            known.index.insert((entry.hash, entry.variant), place, uses);
         }
+        drop(known);
         Ok(())
     }
 }

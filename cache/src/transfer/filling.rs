@@ -1,6 +1,7 @@
 //! Filling a transfer with the body of an answer: what can be stored is kept, all else flows as fast as it is
 //! taken.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -36,7 +37,12 @@ impl Transfer {
                     }
                     if is_kept && let Err(error) = self.append(bytes.clone()).await {
                         let url = &response.url;
-                        tracing::warn!(%url, %error, "a body is passed on and not kept: it cannot be written");
+                        // Each body that comes while others have the room is no news.
+                        if error.kind() == io::ErrorKind::QuotaExceeded {
+                            tracing::debug!(%url, %error, "a body is passed on and not kept");
+                        } else {
+                            tracing::warn!(%url, %error, "a body is passed on and not kept: it cannot be written");
+                        }
                         is_kept = false;
                     }
                     if !is_kept {
