@@ -475,7 +475,9 @@ async fn object(
             match state.with_related(record, limit, page).await {
                 Ok(mut page) => {
                     page.open = state.open_address(&headers);
-                    page.link_copy(state.nearest_cache().await.as_ref());
+                    if page.may_be_copied() {
+                        page.link_copy(state.nearest_cache().await.as_ref());
+                    }
                     let response = state.pages.respond(StatusCode::OK, "object.html", &page);
                     opening(response, page.open.as_deref())
                 }

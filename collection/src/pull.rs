@@ -332,6 +332,10 @@ impl Puller {
         self.collection.source_key(&self.feed.source, key);
         // Of several URLs of a source, the one that was asked counts.
         let is_shown = proof.is_some_and(|it| site::is_shown(key, it, &self.feed.base));
+        if let Some(proof) = proof.filter(|_| !is_shown) {
+            let (source, asked) = (&self.feed.source, &self.feed.base);
+            tracing::debug!(%source, %asked, proof, "the feed is not shown to be its owner's own");
+        }
         (identity::id_of(key) == id).then(|| Owner { id: id.to_owned(), is_shown })
     }
 

@@ -133,7 +133,8 @@ impl Client {
         while measuring.join_next().await.is_some() {}
         let now = monotonic();
         let distance = |it: &Url| self.distances().lately(it, now).flatten();
-        urls.sort_by_key(|it| distance(it).unwrap_or(Duration::MAX));
+        // They may change meanwhile.
+        urls.sort_by_cached_key(|it| distance(it).unwrap_or(Duration::MAX));
         urls
     }
 

@@ -19,11 +19,13 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Adds one, of those of a `kind`. One that says the same of the same server takes the place of the earlier one.
+    /// Adds one, of those of a `kind`. One that says the same of the same server to the same address takes the
+    /// place of the earlier one.
     pub fn add(&mut self, kind: &'static str, mut refused: Refused) {
         *self.counts.entry(kind).or_default() += 1;
-        let named = (refused.id.clone(), refused.url.clone(), refused.reason.clone());
-        let same = |it: &Refused| (&it.id, &it.url, &it.reason) == (&named.0, &named.1, &named.2);
+        let of = |it: &Refused| [&it.id, &it.url, &it.reason, &it.from].map(String::clone);
+        let named = of(&refused);
+        let same = |it: &Refused| of(it) == named;
         let key = self.last.iter().find(|it| same(it)).and_then(|it| it.key.clone());
         self.last.retain(|it| !same(it));
         refused.key = refused.key.or(key);

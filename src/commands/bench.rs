@@ -68,9 +68,9 @@ pub(crate) struct Relevance {
     /// Print the measures, those of each query too, as JSON.
     #[arg(long)]
     json: bool,
-    /// The broker to ask; default: the one that `harvest search` asks.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
-    broker: Option<Url>,
+    /// The broker to ask, the first of several; default: the one that `harvest search` asks.
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
+    broker: Vec<Url>,
 }
 
 /// The report, as its JSON has it.
@@ -112,7 +112,7 @@ pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
     };
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
-    let broker = search::broker(args.broker.as_ref())?;
+    let broker = search::broker(args.broker.first())?;
     let report = measure((&args, &broker), &topics, &judged).await?;
     let left_out = topics.len() - report.queries;
     if 0 < left_out {
@@ -328,7 +328,7 @@ mod tests {
             matching: None,
             each: false,
             json: false,
-            broker: None,
+            broker: vec![],
         };
         let broker = Url::parse("http://h/search").unwrap();
         let url = |args: &Relevance| address((args, &broker), "C++ & x").unwrap().to_string();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use net::client::Client;
 use net::guard::Policy;
+use tokio::sync::Mutex;
 use url::Url;
 
 use super::PageState;
@@ -17,11 +18,14 @@ const MEASURING: Duration = Duration::from_millis(500);
 pub(super) struct Copies {
     caches: Arc<[Url]>,
     client: Client,
+    /// One page measures, and the others take what it finds.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Copies {
     /// Returns the cache to link; `None`: there is none.
     async fn nearest(&self) -> Option<Url> {
+        let _turn = self.turn.lock().await;
         let caches = self.client.nearest(self.caches.to_vec(), Policy::AllowPrivate, MEASURING);
         caches.await.into_iter().next()
     }
@@ -30,7 +34,10 @@ impl Copies {
 impl PageState {
     /// Returns the same pages, which link the copies of caches.
     pub(crate) fn with_copies(self, caches: &[Url], client: Client) -> Self {
-        Self { copies: Some(Copies { caches: caches.into(), client }), ..self }
+        Self {
+            copies: Some(Copies { caches: caches.into(), client, turn: Arc::default() }),
+            ..self
+        }
     }
 
     /// Returns the cache whose copies are linked; `None`: there is none.
@@ -55,7 +62,7 @@ mod tests {
         let linked = async |caches: &[&Url]| {
             let caches = caches.iter().copied().cloned().collect();
             let client = Client::new(net::client::Settings::default());
-            Copies { caches, client }.nearest().await
+            Copies { caches, client, turn: Arc::default() }.nearest().await
         };
         assert_eq!(linked(&[&away, &here]).await, Some(here.clone()));
         assert_eq!(linked(&[&here, &away]).await, Some(here));

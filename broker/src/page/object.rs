@@ -229,6 +229,11 @@ impl ObjectPage {
         Self { object, open: None }
     }
 
+    /// Returns whether a cache may have a copy of the object.
+    pub(crate) fn may_be_copied(&self) -> bool {
+        self.object.href.is_some()
+    }
+
     /// Links the copy that a cache may have of the object, for when its home is down.
     pub(crate) fn link_copy(&mut self, cache: Option<&Url>) {
         let copy = cache.and_then(|it| it.join("copy").ok()).zip(self.object.href.as_deref());

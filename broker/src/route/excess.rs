@@ -20,27 +20,33 @@ pub(super) const FILTER: &str = "its filter has nearly all words, which tells no
 /// Of statistics.
 pub(super) const STATISTICS: &str = "its statistics have more than there can be";
 /// Of an answer: the number of objects that are found.
-pub(super) const TOTAL: &str = "it claims to find more objects than it has by its summary";
+pub(super) const TOTAL: &str =
+    "it claims to find more objects than it has by its summary, which may be older";
 /// Of an answer: the number of hits.
 pub(super) const HITS: &str = "it sends more hits than it is asked for";
 /// Of an answer: scores.
 pub(super) const NUMBERS: &str = "it sends scores that are no numbers";
 
-/// What brokers have claimed in their answers since the start, by their addresses.
+/// What each broker has claimed in its last answers, by their addresses.
 #[derive(Debug, Default)]
 pub(super) struct Excess {
     known: BTreeMap<String, BTreeSet<&'static str>>,
 }
 
 impl Excess {
-    /// Takes what the broker at an address has claimed.
-    pub(super) fn add(&mut self, url: &str, claims: impl IntoIterator<Item = &'static str>) {
-        for claim in claims {
-            if let Some(known) = self.known.get_mut(url) {
-                known.insert(claim);
-            } else if self.known.len() < BROKERS_MAX {
-                self.known.insert(url.to_owned(), BTreeSet::from([claim]));
-            }
+    /// Takes what the broker at an address has claimed in an answer, of what is `judged` by such answers; what it has
+    /// claimed of these before is past, since its summary may have been older than what it has.
+    pub(super) fn set(
+        &mut self,
+        url: &str,
+        judged: &[&'static str],
+        claims: impl IntoIterator<Item = &'static str>,
+    ) {
+        let mut known = self.known.remove(url).unwrap_or_default();
+        known.retain(|it| !judged.contains(it));
+        known.extend(claims);
+        if !known.is_empty() && self.known.len() < BROKERS_MAX {
+            self.known.insert(url.to_owned(), known);
         }
     }
 
@@ -55,16 +61,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_claim_is_remembered_once_and_of_few_brokers() {
-        let mut excess = Excess::default();
-        excess.add("http://a/", [HITS, TOTAL]);
-        excess.add("http://a/", [HITS]);
-        assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, TOTAL]));
+    fn each_claim_is_remembered_until_the_next_answer_and_of_few_brokers() {
+        let (mut excess, of_answers) = (Excess::default(), [HITS, TOTAL, NUMBERS]);
+        excess.set("http://a/", &of_answers, [HITS, TOTAL]);
+        excess.set("http://a/", &[STATISTICS], [STATISTICS]);
+        assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, TOTAL, STATISTICS]));
+        excess.set("http://a/", &of_answers, [HITS]);
+        assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, STATISTICS]));
         assert!(excess.of("http://b/").is_empty());
-        (0..2 * BROKERS_MAX).for_each(|it| excess.add(&format!("http://{it}/"), [HITS]));
+        (0..2 * BROKERS_MAX)
+            .for_each(|it| excess.set(&format!("http://{it}/"), &of_answers, [HITS]));
         assert_eq!(excess.known.len(), BROKERS_MAX);
-        // Of a broker that is known, all is taken still.
-        excess.add("http://a/", [STATISTICS]);
-        assert_eq!(excess.of("http://a/").len(), 3);
+        (0..2 * BROKERS_MAX).for_each(|it| excess.set(&format!("http://{it}/"), &of_answers, []));
+        assert_eq!(excess.known.len(), 1, "who claims nothing takes no room");
     }
 }

@@ -76,7 +76,9 @@ impl NamedFeed {
             return Err(format!("its feed answers {}", response.status));
         }
         let at = reached(&response).ok_or("it has no feed of summaries")?;
-        let is_whole = response.header("harvest-kind") == Some("snapshot");
+        // What a damaged log lacks is not gone.
+        let is_whole = response.header("harvest-kind") == Some("snapshot")
+            && response.header("harvest-missing").is_none();
         let id = response.header("harvest-key").and_then(id_of).unwrap_or_default().to_owned();
         let bytes = response.bytes(BYTES_MAX).await.map_err(|it| it.to_string())?;
         let of = id.clone();

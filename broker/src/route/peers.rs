@@ -312,6 +312,8 @@ fn peers(
             None => one.urls.iter().any(|url| it.urls.contains(url)),
         };
         let known = listed.extract_if(.., |_, it| is_same(it)).last().map(|it| it.1);
+        // Who is listed at the same address under another id is asked there already.
+        listed.retain(|_, it| !one.urls.iter().any(|url| it.urls.contains(url)));
         peers.push(of_settings(one, url, (known, named.get(url))));
     }
     peers.extend(listed.into_values());
@@ -432,6 +434,9 @@ mod tests {
         check(&directory, (other(), &[]), &[(inside, IDS[0], Some(7))]);
         check(&directory, (other(), &[(inside, IDS[0], 9)]), &[(inside, IDS[0], Some(9))]);
         check(&directory, (other(), &[(inside, IDS[1], 9)]), &[(inside, IDS[0], Some(7))]);
+        // Another one is listed where it is.
+        let moved = vec![named(PUBLIC, Some(IDS[1]))];
+        check(&directory, (moved, &[]), &[(PUBLIC, IDS[1], None)]);
         // This broker itself is not asked.
         let none = peers(&directory, (&Everywhere::default(), &BTreeMap::new()), IDS[0]);
         assert!(none.is_empty());

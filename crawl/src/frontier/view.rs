@@ -74,7 +74,8 @@ impl Frontier {
             .filter(|it| 0 < it.waiting || matches!(it.why, Some(Wait::Paused(_))))
             .collect();
         views.sort_by_key(|it| Reverse(it.waiting));
-        let slowest = views.iter().enumerate().max_by_key(|it| it.1.answer_ms).map(|it| it.0);
+        let timed = views.iter().enumerate().rev().filter(|it| it.1.answer_ms.is_some());
+        let slowest = timed.max_by_key(|it| it.1.answer_ms).map(|it| it.0);
         if let (Some(slowest), Some(last)) = (slowest, hosts_max.checked_sub(1))
             && last < slowest
         {

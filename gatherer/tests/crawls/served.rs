@@ -211,7 +211,7 @@ async fn calendars_and_paths_without_end_are_left_and_an_example_is_named() {
             .find(|it| it.kind == "trap" && it.object.starts_with(&format!("{url}{begin}")));
         let named = named.unwrap_or_else(|| panic!("{begin}: {problems:#?}"));
         assert!(named.message.contains(part) && named.message.contains(&url), "{named:?}");
-        let remedy = "; set `trap_urls_max` to raise the cap of 1000";
+        let remedy = "; set `trap_urls_max` to raise the cap of 1000, for all traps";
         assert_eq!(named.message.ends_with(remedy), part == "calendar", "{named:?}");
         // The example was not asked for.
         let example = named.object.strip_prefix(url.trim_end_matches('/')).unwrap();

@@ -71,10 +71,11 @@ impl Keeper {
             .map(|it| it.notice.subject)
             .collect();
         revoked.retain(|it| !hidden.contains(&all_of(it)));
+        let mut outcome = Ok(());
         for id in revoked {
-            self.hide(&id).await?;
+            outcome = outcome.and(self.hide(&id).await);
         }
-        Ok(())
+        outcome
     }
 
     /// Forgets the summary of a server, and takes what is known of it out of the collection, whoever has it; it is refused
@@ -151,9 +152,11 @@ impl Keeper {
         let Some(lease) = known else { return Ok(false) };
         let changes = vec![writing::released(id, &lease)];
         let lease = Some(Lease { decision: Decision::Revoked, written: String::new(), ..lease });
-        // The decision comes first: it is carried out whatever happens then.
-        self.write(changes, vec![(id.to_owned(), lease.clone())]).await?;
-        self.leases().replace(id, lease);
+        // The decision comes first: it is carried out whatever happens then, also to who asks for it.
+        let before = self.leases().get(id).cloned();
+        self.leases().replace(id, lease.clone());
+        let written = self.write(changes, vec![(id.to_owned(), lease)]).await;
+        written.inspect_err(|_| self.leases().replace(id, before))?;
         self.hide(id).await?;
         Ok(true)
     }

@@ -51,9 +51,9 @@ pub(crate) struct Route {
     /// A broker that has everything, to compare with.
     #[arg(long, value_name = "URL")]
     central: Option<Url>,
-    /// The broker that asks the others; default: the one that `harvest search` asks.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER")]
-    broker: Option<Url>,
+    /// The broker that asks the others, the first of several; default: the one that `harvest search` asks.
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
+    broker: Vec<Url>,
 }
 
 /// The figures, as their JSON has them.
@@ -80,7 +80,7 @@ struct Figures {
 pub(super) async fn run(args: Route) -> anyhow::Result<ExitCode> {
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
-    let broker = search::broker(args.broker.as_ref())?;
+    let broker = search::broker(args.broker.first())?;
     let client = admin::client();
     let ask = args.ask.map(|it| it.to_string());
     let mut everywhere = vec![("scope", "everywhere"), ("facets", "false"), ("snippets", "false")];

@@ -256,7 +256,8 @@ impl<'r> Crawl<'r> {
         for trap in traps {
             let (kind, count) = (Out::Trap(trap.kind), trap.count);
             let cap = self.web.plan.web.trap_cap(trap.kind);
-            let remedy = cap.map(|it| format!("; set `trap_urls_max` to raise the cap of {it}"));
+            let remedy = cap
+                .map(|it| format!("; set `trap_urls_max` to raise the cap of {it}, for all traps"));
             let message = format!(
                 "{kind}: {count} URLs that begin with {} are left out{}",
                 trap.prefix,
