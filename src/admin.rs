@@ -47,6 +47,27 @@ fn patient(header: Duration, pinned: Option<Vec<u8>>) -> Client {
     })
 }
 
+/// Addresses of places that have the same, as an option or a variable of the environment has them: with spaces between
+/// them, and perhaps around them.
+#[derive(Clone, Debug)]
+pub(crate) struct Places(Vec<Url>);
+
+impl Places {
+    /// Reads each of the addresses, at least one, by `read`.
+    pub(crate) fn read(
+        text: &str,
+        read: impl Fn(&str) -> Result<Url, String>,
+    ) -> Result<Self, String> {
+        let urls = text.split_whitespace().map(read).collect::<Result<Vec<_>, _>>()?;
+        if urls.is_empty() { Err("no address".to_owned()) } else { Ok(Self(urls)) }
+    }
+
+    /// Returns the addresses of all of them.
+    pub(crate) fn all(several: &[Self]) -> Vec<Url> {
+        several.iter().flat_map(|it| it.0.clone()).collect()
+    }
+}
+
 /// Asks the nearest of several places that have the same; if it gives no answer, the next one. Returns
 /// who has answered, the status and the body. Fails as the last one does.
 pub(crate) async fn ask_nearest(
@@ -235,6 +256,18 @@ pub(crate) fn failure_message(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_are_read_with_any_space_between_them() {
+        let read = |text: &str| {
+            let one = |it: &str| Url::parse(it).map_err(|it| it.to_string());
+            Places::read(text, one).map(|it| either(&Places::all(&[it])))
+        };
+        assert_eq!(read("http://a/").unwrap(), "http://a/");
+        assert_eq!(read(" http://a/  http://b/\n").unwrap(), "http://a/ or http://b/");
+        assert!(read("http://a/ b").is_err());
+        assert_eq!(read(" ").unwrap_err(), "no address");
+    }
 
     #[test]
     fn failure_messages_are_read_from_json_and_text() {

@@ -21,6 +21,7 @@ use web::foreign::harmless;
 
 use self::measures::{Judged, Measures};
 use self::trec::{Judgment, Names, Topic};
+use crate::admin::Places;
 use crate::commands::search;
 use crate::{admin, output};
 
@@ -69,8 +70,8 @@ pub(crate) struct Relevance {
     #[arg(long)]
     json: bool,
     /// The broker to ask, the first of several; default: the one that `harvest search` asks.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
-    broker: Vec<Url>,
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_parser = search::places)]
+    broker: Vec<Places>,
 }
 
 /// The report, as its JSON has it.
@@ -112,7 +113,7 @@ pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
     };
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
-    let broker = search::broker(args.broker.first())?;
+    let broker = search::broker(&args.broker)?;
     let report = measure((&args, &broker), &topics, &judged).await?;
     let left_out = topics.len() - report.queries;
     if 0 < left_out {

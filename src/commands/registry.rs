@@ -21,7 +21,7 @@ use web::foreign::visible;
 use web::templates::ago;
 
 use super::broker::{check_files, render, resolved};
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Places};
 use crate::settings::{self, File, StatusArgs};
 use crate::{cli, output, process};
 
@@ -127,8 +127,8 @@ pub(crate) enum RegistryCommand {
 pub(crate) struct Asked {
     /// The registry's address. Several have the same, as registries that pull each other do: the nearest is
     /// asked, and the next one if that does not answer.
-    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY, value_delimiter = ' ', value_parser = address_of)]
-    registry: Vec<Url>,
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", default_value = REGISTRY, value_parser = places)]
+    registry: Vec<Places>,
     /// The settings file of a registry on this machine, whose administration is asked.
     #[arg(short, long = "config", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -137,7 +137,7 @@ pub(crate) struct Asked {
 impl Asked {
     /// Returns the addresses at which the registry answers everybody.
     fn public(&self) -> anyhow::Result<Vec<Url>> {
-        let Some(path) = &self.config else { return Ok(self.registry.clone()) };
+        let Some(path) = &self.config else { return Ok(Places::all(&self.registry)) };
         let daemon = load(path)?.broker.daemon;
         let mut listen = daemon.listen;
         match listen.ip() {
@@ -149,8 +149,13 @@ impl Asked {
     }
 }
 
+/// Reads the addresses of registries.
+pub(super) fn places(text: &str) -> Result<Places, String> {
+    Places::read(text, address_of)
+}
+
 /// Reads the address of a registry.
-pub(super) fn address_of(text: &str) -> Result<Url, String> {
+fn address_of(text: &str) -> Result<Url, String> {
     address(text)
         .ok_or_else(|| "no address of a registry, such as https://registry.example/".to_owned())
 }
@@ -396,9 +401,10 @@ mod tests {
         let registry = address_of("https://x.example/registry").unwrap();
         assert_eq!(registry.join("api/servers").unwrap().path(), "/registry/api/servers");
         assert!(address_of("ftp://x.example/").is_err());
-        let registry = vec![registry, address_of("http://y.example").unwrap()];
-        let named = Asked { registry: registry.clone(), config: None };
-        assert_eq!(named.public().unwrap(), registry);
+        let places = || vec![places("https://x.example/registry http://y.example").unwrap()];
+        let named = Asked { registry: places(), config: None };
+        let expected = vec![registry, address_of("http://y.example").unwrap()];
+        assert_eq!(named.public().unwrap(), expected);
         for (listen, expected) in [
             ("0.0.0.0:8502", "http://127.0.0.1:8502/"),
             ("[::]:8502", "http://[::1]:8502/"),
@@ -406,7 +412,7 @@ mod tests {
         ] {
             std::fs::write(&path, format!("name = 'n'\ndata = 'd'\nlisten = '{listen}'\n"))
                 .unwrap();
-            let asked = Asked { registry: registry.clone(), config: Some(path.clone()) };
+            let asked = Asked { registry: places(), config: Some(path.clone()) };
             assert_eq!(asked.public().unwrap(), [Url::parse(expected).unwrap()]);
         }
     }

@@ -14,6 +14,7 @@ use url::Url;
 use web::foreign::{harmless, visible};
 
 use super::up::records;
+use crate::admin::Places;
 use crate::output::Style;
 use crate::{admin, output};
 
@@ -63,8 +64,8 @@ pub(crate) struct Args {
     /// The broker to ask; default: the `harvest up` that runs for the current folder, else the only
     /// one that runs, else http://127.0.0.1:8501/. Several have the same, as replicas do: the nearest is
     /// asked, and the next one if that does not answer.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
-    broker: Vec<Url>,
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_parser = places)]
+    broker: Vec<Places>,
 }
 
 impl Args {
@@ -86,8 +87,8 @@ fn named(name: &str) -> Cow<'_, str> {
 /// Sends the query, and prints the answer.
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let brokers = match &*args.broker {
-        [] => vec![broker(None)?],
-        named => named.to_vec(),
+        [] => vec![broker(&[])?],
+        named => Places::all(named),
     };
     let query = args.query();
     let asked = admin::ask_nearest(&brokers, |it| address(&args, it)).await;
@@ -119,10 +120,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the broker to ask: the named one, or else the running `harvest up`.
-pub(super) fn broker(named: Option<&Url>) -> anyhow::Result<Url> {
-    if let Some(named) = named {
-        return Ok(named.clone());
+/// Reads the addresses of brokers.
+pub(super) fn places(text: &str) -> Result<Places, String> {
+    Places::read(text, |it| Url::parse(it).map_err(|error| error.to_string()))
+}
+
+/// Returns the broker to ask: the first that is named, or else the running `harvest up`.
+pub(super) fn broker(named: &[Places]) -> anyhow::Result<Url> {
+    if let Some(first) = Places::all(named).into_iter().next() {
+        return Ok(first);
     }
     let running = records::page_for(&std::env::current_dir().unwrap_or_default())?;
     running.map_or_else(|| Ok(Url::parse(BROKER)?), Ok)

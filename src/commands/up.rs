@@ -37,14 +37,14 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use super::gatherer::ConfirmAnswer;
-use super::registry::address_of;
+use super::registry;
 
 use self::kinds::Kind;
 use self::records::{Claim, Held, Record};
 use self::show::ProgressView;
 use self::surroundings::Around;
 use self::targets::Targets;
-use crate::admin::Admin;
+use crate::admin::{Admin, Places};
 use crate::commands::worker;
 use crate::output;
 use crate::process::Signals;
@@ -100,8 +100,8 @@ pub(crate) struct Args {
     listen: Option<SocketAddr>,
     /// A registry that is asked, before a site is gathered for the first time, whether somebody gathers it already; of
     /// several the nearest that answers.
-    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", value_delimiter = ' ', value_parser = address_of)]
-    registry: Vec<Url>,
+    #[arg(long, value_name = "URL", env = "HARVEST_REGISTRY", value_parser = registry::places)]
+    registry: Vec<Places>,
     /// Gather a site although somebody gathers it already.
     #[arg(long)]
     anyway: bool,
@@ -153,7 +153,7 @@ pub(crate) async fn run(args: Args, bars: MultiProgress) -> anyhow::Result<ExitC
         return problems::command(&targets, &data).await;
     }
     if !args.anyway {
-        taken::ask(&args.registry, &targets.urls, &data).await?;
+        taken::ask(Places::all(&args.registry), &targets.urls, &data).await?;
     }
     // The data folder holds the contents of private files too.
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&data);

@@ -14,6 +14,7 @@ use web::foreign::harmless;
 
 use super::measures::Measures;
 use super::{HITS_ASKED, judge, read, shown, trec};
+use crate::admin::Places;
 use crate::commands::search;
 use crate::{admin, output};
 
@@ -52,8 +53,8 @@ pub(crate) struct Route {
     #[arg(long, value_name = "URL")]
     central: Option<Url>,
     /// The broker that asks the others, the first of several; default: the one that `harvest search` asks.
-    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_delimiter = ' ')]
-    broker: Vec<Url>,
+    #[arg(long, value_name = "URL", env = "HARVEST_BROKER", value_parser = search::places)]
+    broker: Vec<Places>,
 }
 
 /// The figures, as their JSON has them.
@@ -80,7 +81,7 @@ struct Figures {
 pub(super) async fn run(args: Route) -> anyhow::Result<ExitCode> {
     let topics = trec::topics(&shown(&args.queries), &read(&args.queries)?)?;
     let judged = trec::judgments(&shown(&args.qrels), &read(&args.qrels)?)?;
-    let broker = search::broker(args.broker.first())?;
+    let broker = search::broker(&args.broker)?;
     let client = admin::client();
     let ask = args.ask.map(|it| it.to_string());
     let mut everywhere = vec![("scope", "everywhere"), ("facets", "false"), ("snippets", "false")];

@@ -12,13 +12,12 @@ use crate::{admin, output};
 
 /// Asks the nearest registry that answers about each address. Fails if somebody gathers one; does not if there is no
 /// answer.
-pub(super) async fn ask(registries: &[Url], urls: &[Url], data: &Path) -> anyhow::Result<()> {
+pub(super) async fn ask(registries: Vec<Url>, urls: &[Url], data: &Path) -> anyhow::Result<()> {
     // What was gathered before is gathered again.
     if data.join("gatherer").exists() {
         return Ok(());
     }
     let client = admin::client();
-    let registries = registries.to_vec();
     let registries = client.nearest(registries, Policy::AllowPrivate, admin::MEASURING).await;
     for url in urls {
         for registry in &registries {
