@@ -26,6 +26,8 @@ pub(super) const TOTAL: &str =
 pub(super) const HITS: &str = "it sends more hits than it is asked for";
 /// Of an answer: scores.
 pub(super) const NUMBERS: &str = "it sends scores that are no numbers";
+/// All that an answer may claim.
+pub(super) const OF_ANSWERS: [&str; 3] = [TOTAL, HITS, NUMBERS];
 
 /// What each broker has claimed in its last answers, by their addresses.
 #[derive(Debug, Default)]
@@ -62,17 +64,17 @@ mod tests {
 
     #[test]
     fn each_claim_is_remembered_until_the_next_answer_and_of_few_brokers() {
-        let (mut excess, of_answers) = (Excess::default(), [HITS, TOTAL, NUMBERS]);
-        excess.set("http://a/", &of_answers, [HITS, TOTAL]);
+        let mut excess = Excess::default();
+        excess.set("http://a/", &OF_ANSWERS, [HITS, TOTAL]);
         excess.set("http://a/", &[STATISTICS], [STATISTICS]);
         assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, TOTAL, STATISTICS]));
-        excess.set("http://a/", &of_answers, [HITS]);
+        excess.set("http://a/", &OF_ANSWERS, [HITS]);
         assert_eq!(excess.of("http://a/"), BTreeSet::from([HITS, STATISTICS]));
         assert!(excess.of("http://b/").is_empty());
         (0..2 * BROKERS_MAX)
-            .for_each(|it| excess.set(&format!("http://{it}/"), &of_answers, [HITS]));
+            .for_each(|it| excess.set(&format!("http://{it}/"), &OF_ANSWERS, [HITS]));
         assert_eq!(excess.known.len(), BROKERS_MAX);
-        (0..2 * BROKERS_MAX).for_each(|it| excess.set(&format!("http://{it}/"), &of_answers, []));
+        (0..2 * BROKERS_MAX).for_each(|it| excess.set(&format!("http://{it}/"), &OF_ANSWERS, []));
         assert_eq!(excess.known.len(), 1, "who claims nothing takes no room");
     }
 }

@@ -317,7 +317,7 @@ impl Route {
             // Who is not to ask others does not speak for them.
             answer.everywhere = answer.everywhere.take().filter(|_| asks_others);
             let claims = excess_of(answer, (objects_max, hits_max));
-            self.excess().set(&peer.broker.url, &OF_ANSWERS, claims);
+            self.excess().set(&peer.broker.url, &excess::OF_ANSWERS, claims);
         }
         let warnings = self.claims(peer).into_iter().map(str::to_owned).collect();
         let (broker, took) = (peer.broker.clone(), began.elapsed());
@@ -352,9 +352,6 @@ fn objects_max(objects: Option<u64>, asks_others: bool) -> u64 {
     let known = objects.filter(|_| !asks_others);
     known.map_or(OBJECTS_MAX, |it| it.saturating_mul(GROWTH.0).saturating_add(GROWTH.1))
 }
-
-/// What an answer with hits may claim.
-const OF_ANSWERS: [&str; 3] = [excess::TOTAL, excess::HITS, excess::NUMBERS];
 
 /// Returns what an answer claims beyond what can be: to find more than so many objects, with more than so many hits.
 fn excess_of(
