@@ -34,6 +34,8 @@ pub(crate) const RESERVE: u64 = 1 << 16;
 
 /// Largest block that a file system writes at once, in bytes.
 const BLOCK_BYTES: u64 = 64 << 10;
+/// Number of bytes of a commit that are collected before they are written.
+const WRITE_BYTES: usize = 1 << 20;
 
 /// The position of a member: the number of its segment, and its offset there.
 pub(crate) type Address = (u64, u64);
@@ -151,7 +153,7 @@ impl Log {
         tail.reserve(count as u64, self)?;
         let stamp = self.settled.begin(tail.stamp.max(now));
         let appended = Appended { base: tail.serial, stamp, commit: tail.commit + 1 };
-        let mut bytes = Vec::new();
+        let (mut bytes, mut end) = (Vec::new(), tail.end);
         let mut entries = Vec::with_capacity(packed.len());
         let mut serial = tail.serial;
         for (at, body) in packed.iter().enumerate() {
@@ -168,12 +170,17 @@ impl Log {
             };
             let start = bytes.len();
             header.write(body, &mut bytes);
-            entries.push(Entry::new(&header, tail.end + start as u64, bytes.len() - start));
+            entries.push(Entry::new(&header, end + start as u64, bytes.len() - start));
             serial += count;
+            if WRITE_BYTES <= bytes.len() || header.end_of_commit {
+                self.write(tail, end, &bytes)?;
+                end += bytes.len() as u64;
+                bytes.clear();
+            }
         }
-        self.write(tail, &bytes)?;
+        self.sync(tail)?;
         tail.active.extend(entries);
-        tail.end += bytes.len() as u64;
+        tail.end = end;
         tail.commit = appended.commit;
         if tail.serial < serial {
             tail.serial = serial;
@@ -182,22 +189,23 @@ impl Log {
         Ok(appended)
     }
 
-    fn write(&self, tail: &mut Tail, bytes: &[u8]) -> Result<(), Error> {
-        let file = &tail.active.file;
-        let path = &tail.active.path;
-        if let Err(error) = file.write_all_at(bytes, tail.end) {
-            // Bytes that remain would be reported as a cut commit by the next opening.
-            if file.set_len(tail.end).is_err() {
-                tail.halt = Some(Halt::Unsure);
-            }
-            return Err(Error::io("cannot append to", path, error));
-        }
-        if let Err(error) = file.sync_data() {
-            // After a failed sync the kernel may have dropped the unwritten pages.
+    /// Writes a part of a commit at the offset `at`.
+    fn write(&self, tail: &mut Tail, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (file, path) = (&tail.active.file, &tail.active.path);
+        let Err(error) = file.write_all_at(bytes, at) else { return Ok(()) };
+        // Bytes that remain would be reported as a cut commit by the next opening.
+        if file.set_len(tail.end).is_err() {
             tail.halt = Some(Halt::Unsure);
-            return Err(Error::io("cannot sync", path, error));
         }
-        Ok(())
+        Err(Error::io("cannot append to", path, error))
+    }
+
+    fn sync(&self, tail: &mut Tail) -> Result<(), Error> {
+        let (file, path) = (&tail.active.file, &tail.active.path);
+        let Err(error) = file.sync_data() else { return Ok(()) };
+        // After a failed sync the kernel may have dropped the unwritten pages.
+        tail.halt = Some(Halt::Unsure);
+        Err(Error::io("cannot sync", path, error))
     }
 
     /// Seals the active segment and begins a new one.

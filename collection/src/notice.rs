@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::change::{Change, Scanned};
-    use crate::member::content;
+    use crate::member::content::{self, Draft};
 
     fn author() -> Author {
         Author { id: "00000000000000aa".to_owned(), identity: Identity::of(&[7; 32]).unwrap() }
@@ -327,13 +327,14 @@ mod tests {
 
     /// Writes changes to members and reads them back.
     fn round_trip(changes: &[Change]) -> Vec<Change> {
-        let drafts = content::drafts(changes, &[], 1 << 16, 1 << 20).unwrap();
         let mut found = Vec::new();
-        for draft in drafts {
+        let mut read = |draft: Draft| {
             let entries: Vec<_> = (1..=draft.len() as u64).map(|it| (it, Stamp(1))).collect();
             let read = content::changes(&draft.plain, &entries, 0..usize::MAX).unwrap();
             found.extend(read.into_iter().map(|Scanned { change, .. }| change));
-        }
+        };
+        let pass_on = |drafts: Vec<Draft>| drafts.into_iter().for_each(&mut read);
+        content::drafts(changes, &[], (1 << 16, 1 << 20), pass_on).unwrap();
         found
     }
 

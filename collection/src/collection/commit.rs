@@ -86,9 +86,12 @@ impl Inner {
 
     pub(crate) fn pack(&self, changes: &[Change], notes: &[Note]) -> Result<Vec<Packed>, Error> {
         let options = &self.options;
-        let drafts =
-            content::drafts(changes, notes, options.member_bytes_max, options.record_bytes_max)?;
-        Ok(pack::pack(&drafts, LEVEL_COMMIT))
+        let mut packed = Vec::new();
+        let bytes_max = (options.member_bytes_max, options.record_bytes_max);
+        content::drafts(changes, notes, bytes_max, |drafts| {
+            packed.extend(pack::pack(&drafts, LEVEL_COMMIT));
+        })?;
+        Ok(packed)
     }
 
     /// Commits under the writer's lock.

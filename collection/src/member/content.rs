@@ -27,6 +27,8 @@ pub(crate) const CHANGES_MAX: usize = 4096;
 /// Maximum number of attributes in a member: more than the largest record may have, and far fewer
 /// than would fit in a hostile member. In memory an attribute takes about twelve times its bytes.
 const ATTRIBUTES_MAX: usize = 1 << 18;
+/// Maximum number of members of a commit that are unpacked at a time.
+const DRAFTS_MAX: usize = 64;
 const ROOT: &str = "ROOT";
 /// The attribute with the time at which a root was confirmed.
 const CONFIRMED: &str = "Confirmed";
@@ -222,16 +224,31 @@ impl Drafter {
     }
 }
 
-/// Cuts a batch into the members of one commit. Notes come first, so that the last member, which
-/// ends the commit, is one that is served. Refuses changes that would be read back as another kind
-/// of change or of another object.
+/// Cuts a batch into the members of one commit, and passes them on in order, some at a time. Notes
+/// come first, so that the last member, which ends the commit, is one that is served. Refuses
+/// changes that would be read back as another kind of change or of another object.
 pub(crate) fn drafts(
     changes: &[Change],
     notes: &[Note],
-    member_bytes_max: usize,
-    record_bytes_max: usize,
-) -> Result<Vec<Draft>, Error> {
+    (member_bytes_max, record_bytes_max): (usize, usize),
+    mut pass_on: impl FnMut(Vec<Draft>),
+) -> Result<(), Error> {
     let mut drafter = Drafter::new(member_bytes_max, record_bytes_max);
+    let mut passed = 0;
+    let mut take = |drafter: &mut Drafter| {
+        let drafts = drafter.take();
+        for draft in &drafts {
+            let at = draft.misread().map(|at| passed + at);
+            if let Some((at, change)) = at.and_then(|at| Some((at, changes.get(at)?))) {
+                return Err(refused(at, change, "SOIF cannot carry it"));
+            }
+            if !draft.local {
+                passed += draft.len();
+            }
+        }
+        pass_on(drafts);
+        Ok(())
+    };
     for (position, note) in notes.iter().enumerate() {
         let refuse = |reason| Error::Refused {
             position,
@@ -243,20 +260,12 @@ pub(crate) fn drafts(
     drafter.cut();
     for (position, change) in changes.iter().enumerate() {
         drafter.push(change).map_err(|reason| refused(position, change, reason))?;
+        if DRAFTS_MAX <= drafter.ready() {
+            take(&mut drafter)?;
+        }
     }
     drafter.cut();
-    let drafts = drafter.take();
-    let mut position = 0;
-    for draft in &drafts {
-        let misread = draft.misread();
-        if let Some((change, at)) = misread.and_then(|at| Some((changes.get(position + at)?, at))) {
-            return Err(refused(position + at, change, "SOIF cannot carry it"));
-        }
-        if !draft.local {
-            position += draft.len();
-        }
-    }
-    Ok(drafts)
+    take(&mut drafter)
 }
 
 fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
@@ -418,16 +427,21 @@ mod tests {
 
     /// Cuts changes into members, and checks how many changes are in each.
     fn check(changes: &[Change], member_bytes_max: usize, expected: &[usize]) -> Vec<Draft> {
-        let drafts = drafts(changes, &[], member_bytes_max, 1 << 20).unwrap();
-        assert_eq!(drafts.iter().map(Draft::len).collect::<Vec<_>>(), expected);
-        drafts
+        let mut all = Vec::new();
+        let pass_on = |drafts: Vec<Draft>| {
+            assert!(drafts.len() <= DRAFTS_MAX);
+            all.extend(drafts);
+        };
+        drafts(changes, &[], (member_bytes_max, 1 << 20), pass_on).unwrap();
+        assert_eq!(all.iter().map(Draft::len).collect::<Vec<_>>(), expected);
+        all
     }
 
     #[test]
     fn a_member_is_full_by_size_or_number() {
         let many: Vec<_> = (0..CHANGES_MAX + 1).map(|n| delete(&n.to_string())).collect();
         check(&many, 1 << 20, &[CHANGES_MAX, 1]);
-        check(&many[..5], 1, &[1, 1, 1, 1, 1]);
+        check(&many[..200], 1, &[1; 200]);
         check(&[], 1, &[]);
     }
 

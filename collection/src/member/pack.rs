@@ -58,6 +58,7 @@ impl Packer {
         crc.update(plain);
         bytes.extend_from_slice(&crc.sum().to_le_bytes());
         bytes.extend_from_slice(&crc.amount().to_le_bytes());
+        bytes.shrink_to_fit();
         let checksum = xxh3_64(&bytes);
         Packed { bytes, deflate_bytes, checksum, count: draft.len(), local: draft.local }
     }
