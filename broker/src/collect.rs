@@ -268,7 +268,14 @@ impl Collector {
                     // What the nearest one lacks says more than that the others are not reached.
                     first = first.and(Err(failed));
                 }
-                outcome => return outcome,
+                outcome => {
+                    if pulled.is_elsewhere {
+                        remarks.warn(format!(
+                            "it says that its feed is not at {url}: it counts as a copy of the feed, as long as its own URL is not asked"
+                        ));
+                    }
+                    return outcome;
+                }
             }
         }
         first

@@ -169,8 +169,9 @@ impl fmt::Display for Oid {
 pub enum Change {
     /// The object is new or has changed; the record is complete. Its time-to-live starts again.
     Update(Record),
-    /// The object is unchanged: its time-to-live starts again. Full-text indexes ignore it.
-    Refresh(Oid),
+    /// The object is unchanged: its time-to-live starts again. Its gatherer has seen that at this time; `None`: when the
+    /// change was committed. Full-text indexes ignore it.
+    Refresh(Oid, Option<Stamp>),
     /// Every live object of `gatherer` under `root` still existed at `at`.
     Confirm {
         /// The id of the gatherer.
@@ -198,7 +199,7 @@ impl Change {
     pub fn oid(&self) -> Option<Oid> {
         match self {
             Self::Update(record) => Oid::of(record),
-            Self::Refresh(oid)
+            Self::Refresh(oid, _)
             | Self::Delete(oid)
             | Self::Withdraw(oid, _)
             | Self::Suppress(oid, _) => Some(oid.clone()),

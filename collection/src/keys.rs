@@ -381,7 +381,7 @@ impl Writes<'_> {
                 };
                 self.replace(&oid.key(), Some(object))
             }
-            Change::Refresh(oid) => {
+            Change::Refresh(oid, _) => {
                 let key = oid.key();
                 match self.object(&key)? {
                     None => Ok(()),
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn the_queue_follows_updates_refreshes_and_deletes() {
-        let refresh = Change::Refresh(Oid::new("g", "b"));
+        let refresh = Change::Refresh(Oid::new("g", "b"), None);
         let delete = Change::Delete(Oid::new("g", "c"));
         let first = [update("a", "1"), update("b", "1"), update("c", "1")];
         check(&[&first], 1999, (&[], 3));

@@ -84,6 +84,8 @@ pub struct Summary {
     pub resumed: u32,
     /// The changes to the collection.
     pub applied: Applied,
+    /// Whether the source says that its feed is at another URL than the one that was asked.
+    pub is_elsewhere: bool,
 }
 
 /// A client that pulls one source into a collection.
@@ -226,7 +228,7 @@ impl Puller {
             return Ok(Next::Anew);
         }
         self.refuse_behind(&response, answer, cursor.as_ref())?;
-        let (id, mut part) = (self.note_key(&response), self.feed.part_of(&response)?);
+        let (id, mut part) = (self.note_key(&response, summary), self.feed.part_of(&response)?);
         if let Some(part) = &mut part {
             let before = cursor.as_ref().and_then(|it| it.part.as_ref());
             // That a source limits us is not what the administrator here has asked for.
@@ -254,7 +256,8 @@ impl Puller {
         (intake.epoch, intake.to, intake.stored) = (answer.to.epoch, answer.to.serial, cursor);
         (intake.held, intake.in_part, intake.id) = (held, missing.is_some(), id);
         if part.is_some() {
-            intake.released = self.blocking(Collection::released).await?;
+            let now_ms = clock::now_ms();
+            intake.released = self.blocking(move |it, of| it.released(of, now_ms)).await?;
         }
         intake.confirmed |= part.as_ref().is_some_and(|it| it.is_new);
         intake.part = part;
@@ -323,8 +326,11 @@ impl Puller {
 
     /// Notes the key that the source names as its own: its notices are recognized by it. Returns
     /// who it is, if its id is made of the key.
-    fn note_key(&self, response: &Response) -> Option<Owner> {
-        self.note_owner(response.header(wire::KEY.as_str()), response.header(wire::SITE.as_str()))
+    fn note_key(&self, response: &Response, summary: &mut Summary) -> Option<Owner> {
+        let proof = response.header(wire::SITE.as_str());
+        let owner = self.note_owner(response.header(wire::KEY.as_str()), proof);
+        summary.is_elsewhere = proof.is_some() && owner.as_ref().is_some_and(|it| !it.is_shown);
+        owner
     }
 
     fn note_owner(&self, owner: Option<&str>, proof: Option<&str>) -> Option<Owner> {

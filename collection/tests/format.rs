@@ -18,7 +18,7 @@ fn sample() -> Batch {
     let root = "http://root/".to_owned();
     let changes = vec![
         Change::Update(record),
-        Change::Refresh(Oid::new("g", "http://b/")),
+        Change::Refresh(Oid::new("g", "http://b/"), None),
         Change::Confirm { gatherer: "g".to_owned(), root, at: Stamp(7) },
         Change::Delete(Oid::new("g", "http://c/")),
     ];

@@ -332,7 +332,7 @@ fn unconfirmed_objects_expire_unless_they_are_too_many() {
     sweep_often(1..31);
     assert_eq!(collection.sweep(Stamp(31 * DAY), 0.5).unwrap(), Swept::Done { expired: 1 });
     assert_eq!(collection.get(&oid("elsewhere")).unwrap(), None);
-    collection.commit(changes(vec![Change::Refresh(oid("a"))]), Stamp(32 * DAY)).unwrap();
+    collection.commit(changes(vec![Change::Refresh(oid("a"), None)]), Stamp(32 * DAY)).unwrap();
     assert_eq!(collection.sweep(Stamp(39 * DAY), 1.0).unwrap(), Swept::Done { expired: 1 });
     assert_eq!(title(&collection, "a").as_deref(), Some("a"));
     assert_eq!(collection.len(), 1);

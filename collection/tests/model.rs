@@ -105,7 +105,7 @@ fn change(n: u8, act: &Act, now: u64) -> Change {
             record.push("Body", vec![n; usize::from(*size)]);
             Change::Update(record)
         }
-        Act::Refresh => Change::Refresh(Oid::new("g", &url(n))),
+        Act::Refresh => Change::Refresh(Oid::new("g", &url(n)), None),
         Act::Delete => Change::Delete(Oid::new("g", &url(n))),
         Act::Confirm => Change::Confirm { gatherer: "g".into(), root: root(n), at: Stamp(now) },
     }
@@ -185,7 +185,7 @@ fn replayed(collection: &Collection) -> BTreeMap<String, u64> {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 live.remove(&oid.url);
             }
-            Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Refresh(..) | Change::Confirm { .. } => {}
         }
     }
     live

@@ -95,7 +95,7 @@ fn titles(collection: &Collection) -> BTreeMap<String, String> {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 titles.remove(&oid.url);
             }
-            Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Refresh(..) | Change::Confirm { .. } => {}
         }
     }
     assert_eq!(titles.len() as u64, collection.len());

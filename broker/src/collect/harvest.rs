@@ -214,7 +214,7 @@ impl Remarks {
         self.warnings.truncate(WARNINGS_MAX);
     }
 
-    fn warn(&mut self, warning: String) {
+    pub(super) fn warn(&mut self, warning: String) {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(warning);
         }

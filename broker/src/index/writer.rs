@@ -58,7 +58,7 @@ impl Chunk {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 self.objects.insert(oid.key(), (oid, None));
             }
-            Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Refresh(..) | Change::Confirm { .. } => {}
         }
     }
 

@@ -47,7 +47,7 @@ impl Directory {
                 Change::Delete(_) | Change::Withdraw(..) | Change::Suppress(..) => {
                     self.remove(&oid);
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => continue,
+                Change::Refresh(..) | Change::Confirm { .. } => continue,
             }
             is_changed = true;
         }

@@ -90,6 +90,9 @@ async fn only_the_gatherer_deletes_what_others_hold() {
     let mut broker = Running::start(settings()).await;
     for ((_, name), version) in sources.iter().zip(versions) {
         broker.caught_up(name, version).await;
+        let warnings = broker.source(name).await.warnings;
+        let is_named = warnings.iter().any(|it| it.contains("its feed is not at http"));
+        assert_eq!(is_named, *name == "poser", "{warnings:?}");
     }
     for (lost, gone) in [(1, 2), (3, 4)] {
         let deleted = poser.delete([lost]).await;

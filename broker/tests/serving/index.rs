@@ -64,7 +64,7 @@ impl Broker {
                 Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     drop(live.remove(&oid.url));
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => {}
+                Change::Refresh(..) | Change::Confirm { .. } => {}
             }
         }
         let answer = self.ask("*", true);
@@ -109,7 +109,7 @@ fn the_index_follows_the_collection() {
     broker.check("gather", &["http://a/1", "http://a/2"]);
     broker.commit(vec![
         update("http://a/2", "two brokers"),
-        Change::Refresh(oid("http://a/1")),
+        Change::Refresh(oid("http://a/1"), None),
         Change::Confirm { gatherer: GATHERER.to_owned(), root: "http://a/".to_owned(), at: NOW },
     ]);
     broker.commit(vec![update("http://a/3", "one gatherer again"), update("http://a/4", "four")]);

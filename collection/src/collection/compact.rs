@@ -375,7 +375,7 @@ impl<'a> Rewrite<'a> {
         let object = inner.read_keys(|keys| keys.object(&oid.key()))?;
         Ok(match (&scanned.change, object) {
             (Change::Update(_), Some(object)) => object.serial == serial,
-            (Change::Refresh(_), Some(object)) => {
+            (Change::Refresh(..), Some(object)) => {
                 object.serial < serial && object.seen == scanned.stamp.0
             }
             // The latest notice on a subject stays for ever, for new consumers.

@@ -140,7 +140,7 @@ mod tests {
             collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
         };
         commit((1..=4).map(|n| update(n, "a")).collect());
-        commit(vec![update(2, "b"), delete(3), Change::Refresh(Oid::new("g", "http://h/1"))]);
+        commit(vec![update(2, "b"), delete(3), Change::Refresh(Oid::new("g", "http://h/1"), None)]);
         check(&collection, &[1, 4, 5]);
         commit(vec![update(1, "c"), delete(4), delete(9), update(3, "c"), update(3, "d")]);
         check(&collection, &[5, 8, 12]);

@@ -125,7 +125,7 @@ impl Drafter {
                 soif::write_record(&mut self.scratch, record);
                 (Section::Update, Some(oid))
             }
-            Change::Refresh(oid)
+            Change::Refresh(oid, _)
             | Change::Delete(oid)
             | Change::Withdraw(oid, _)
             | Change::Suppress(oid, _) => {
@@ -136,10 +136,11 @@ impl Drafter {
                 match change {
                     Change::Suppress(_, notice) => notice.write(&mut record),
                     Change::Withdraw(_, at) => record.push(ORIGIN_VERSION, at.to_string()),
+                    Change::Refresh(_, Some(at)) => record.push(CONFIRMED, at.0.to_string()),
                     _ => {}
                 }
                 soif::write_record(&mut self.scratch, &record);
-                let refresh = matches!(change, Change::Refresh(_));
+                let refresh = matches!(change, Change::Refresh(..));
                 (if refresh { Section::Refresh } else { Section::Delete }, Some(oid.clone()))
             }
             Change::Confirm { gatherer, root, at } => {
@@ -271,7 +272,7 @@ pub(crate) fn drafts(
 fn refused(position: usize, change: &Change, reason: &'static str) -> Error {
     let object = match change {
         Change::Update(record) => record.url.clone(),
-        Change::Refresh(oid)
+        Change::Refresh(oid, _)
         | Change::Delete(oid)
         | Change::Withdraw(oid, _)
         | Change::Suppress(oid, _) => oid.to_string(),
@@ -350,7 +351,9 @@ fn change_of(section: Section, record: &RecordRef<'_>) -> Option<Change> {
             root: record.url().to_owned(),
             at: Stamp(record.number(CONFIRMED)?),
         },
-        Section::Refresh => Change::Refresh(reference_of(record)?),
+        Section::Refresh => {
+            Change::Refresh(reference_of(record)?, record.number(CONFIRMED).map(Stamp))
+        }
         Section::Delete => match (reference_of(record)?, Notice::read(record)) {
             (oid, Some(notice)) => Change::Suppress(oid, Box::new(notice)),
             (oid, None) => match record.text(ORIGIN_VERSION).and_then(|it| it.parse().ok()) {
@@ -457,17 +460,18 @@ mod tests {
     fn a_member_reads_back_as_a_whole_and_by_place() {
         let at = Version { epoch: Epoch(7), serial: 9 };
         let withdraw = Change::Withdraw(Oid::new("g", "c"), at);
-        let list = [delete("a"), Change::Refresh(Oid::new("g", "b")), withdraw];
-        let entries: Vec<_> = (7..10).map(|serial| (serial, Stamp(1))).collect();
-        let draft = &check(&list, 1 << 20, &[3])[0];
+        let refreshed = |url, at| Change::Refresh(Oid::new("g", url), at);
+        let list = [delete("a"), refreshed("b", None), refreshed("d", Some(Stamp(5))), withdraw];
+        let entries: Vec<_> = (7..11).map(|serial| (serial, Stamp(1))).collect();
+        let draft = &check(&list, 1 << 20, &[4])[0];
         let read = |wanted| -> Vec<Change> {
             let found = changes(&draft.plain, &entries, wanted).unwrap();
             found.into_iter().map(|it| it.change).collect()
         };
-        assert_eq!(read(0..3), list);
+        assert_eq!(read(0..4), list);
         assert_eq!(read(1..2), list[1..2]);
-        assert_eq!(changes(&draft.plain, &entries[1..], 0..3), Err(Damage::Content));
-        assert_eq!(changes(b"@FILE { stray\n}\n", &entries[2..], 0..3), Err(Damage::Content));
+        assert_eq!(changes(&draft.plain, &entries[1..], 0..4), Err(Damage::Content));
+        assert_eq!(changes(b"@FILE { stray\n}\n", &entries[3..], 0..4), Err(Damage::Content));
         assert_eq!(notes(&draft.plain), Err(Damage::Content));
     }
 

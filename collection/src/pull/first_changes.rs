@@ -30,7 +30,7 @@ impl FirstChanges {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 Some(self.hasher.hash_one(oid))
             }
-            Change::Refresh(_) | Change::Confirm { .. } => None,
+            Change::Refresh(..) | Change::Confirm { .. } => None,
         };
         hash.is_some_and(|hash| {
             if self.seen.len() < OBJECTS_MAX {

@@ -15,7 +15,7 @@ use net::clock;
 use tokio::sync::mpsc;
 
 use super::first_changes::FirstChanges;
-use crate::change::{Change, Epoch, Stamp};
+use crate::change::{Change, Epoch, Oid, Stamp};
 use crate::collection::Collection;
 use crate::error::{Damage, Error};
 use crate::holders::{Cursor, Owner, Part, Progress, Pulled};
@@ -248,7 +248,11 @@ impl Intake {
             self.tally.records += 1;
             self.count(scanned.stamp, &scanned.change);
             self.check_release(&scanned.change)?;
-            self.batch.push((scanned.serial, scanned.change));
+            let change = match scanned.change {
+                Change::Refresh(oid, None) => Change::Refresh(oid, Some(scanned.stamp)),
+                other => other,
+            };
+            self.batch.push((scanned.serial, change));
         }
         self.batch_bytes += member.plain.len();
         let worth_it = APPLY_CHANGES <= self.batch.len() || APPLY_BYTES <= self.batch_bytes;
@@ -270,7 +274,7 @@ impl Intake {
     /// Counts a change, for the source's change rate and the age of our copies. When a source makes all its
     /// records anew, as after an upgrade, its objects have not changed.
     fn count(&mut self, stamp: Stamp, change: &Change) {
-        if matches!(change, Change::Refresh(_) | Change::Confirm { .. }) {
+        if matches!(change, Change::Refresh(..) | Change::Confirm { .. }) {
             return;
         }
         self.tally.changes += 1;
@@ -305,10 +309,25 @@ impl Intake {
     fn check_release(&mut self, change: &Change) -> Result<(), Error> {
         let is_delta = matches!(self.stream, Stream::Delta | Stream::Rest(_));
         let is_counted = self.part.is_some() && !self.confirmed && is_delta;
-        let Change::Delete(oid) = change else { return Ok(()) };
-        if is_counted && self.collection.holds(&self.source, oid)? {
-            let Released { lost, of } = &mut self.released;
-            *of = if *lost == 0 { self.held } else { *of };
+        if !is_counted {
+            return Ok(());
+        }
+        let oid = match change {
+            Change::Delete(oid) => oid,
+            Change::Update(record) if self.released.lost != 0 => {
+                let comes = Oid::of(record).map(|it| self.collection.holds(&self.source, &it));
+                let comes = !comes.transpose()?.unwrap_or(true);
+                self.released.lost -= u64::from(comes);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if self.collection.holds(&self.source, oid)? {
+            if self.released.lost == 0 {
+                let since_ms = Some(clock::now_ms());
+                self.released = Released { lost: 0, of: self.held, since_ms };
+            }
+            let Released { lost, of, .. } = &mut self.released;
             *lost += 1;
             if is_loss(*lost, *of) {
                 let (name, lost, of) = (self.source.clone(), *lost, *of);
@@ -359,9 +378,12 @@ impl Intake {
             end_of_snapshot,
         };
         let now = Stamp(clock::now_ms());
-        let lost = if self.ended { 0 } else { self.released.lost };
-        let released = Released { lost, ..self.released };
-        let notes = (self.released.lost != 0).then(|| released.note(&self.source));
+        let Released { lost, since_ms, .. } = self.released;
+        let lost = if self.ended && self.confirmed { 0 } else { lost };
+        let since_ms = since_ms.filter(|_| self.ended);
+        let released = Released { lost, since_ms, ..self.released };
+        let has_counted = self.released != Released::default();
+        let notes = has_counted.then(|| released.note(&self.source));
         let is_known = |cursor: Option<&Cursor>| self.stored.as_ref() == cursor;
         let applied =
             self.collection.apply_if(is_known, pulled, notes.into_iter().collect(), now)?;

@@ -125,7 +125,7 @@ fn live(segments: &[Segment]) -> Result<RoaringTreemap, Error> {
                 Change::Update(_) | Change::Confirm { .. } => {
                     last.insert(key, (serial, None));
                 }
-                Change::Refresh(_) => {
+                Change::Refresh(..) => {
                     last.entry(key).and_modify(|it| it.1 = Some(serial));
                 }
                 Change::Delete(_) | Change::Withdraw(..) => {

@@ -106,7 +106,7 @@ pub(super) fn titles(view: View) -> Titles {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 drop(titles.remove(&oid.url));
             }
-            Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Refresh(..) | Change::Confirm { .. } => {}
         }
     }
     titles
@@ -388,7 +388,7 @@ proptest! {
             let change = |step: &Step| match step {
                 Step::Update(n) => update(*n, &format!("{n} in {round}")),
                 Step::Delete(n) => Change::Delete(object(*n)),
-                Step::Refresh(n) => Change::Refresh(object(*n)),
+                Step::Refresh(n) => Change::Refresh(object(*n), None),
                 Step::Confirm(n) => Change::Confirm {
                     gatherer: "00000000000000aa".to_owned(),
                     root: format!("http://h/{n}"),

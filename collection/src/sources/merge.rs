@@ -83,10 +83,14 @@ impl<'a> Merge<'a> {
     ) -> Result<(), Error> {
         match change {
             Change::Update(record) => return self.update(version, record, generation),
-            Change::Refresh(oid) => {
-                let source = self.source;
-                if self.holders(&oid)?.list.iter().any(|it| it.source == source) {
-                    self.changes.push(Some(Change::Refresh(oid)));
+            Change::Refresh(oid, at) => {
+                // A gatherer's clock may run ahead of ours.
+                let (source, at) = (self.source, at.unwrap_or(self.now).min(self.now));
+                let is_held = self.holders(&oid)?.list.iter().any(|it| it.source == source);
+                let object = self.inner.read_keys(|keys| keys.object(&oid.key()))?;
+                // In a loop of brokers, what was told of here comes back.
+                if is_held && object.is_some_and(|it| it.seen < at.0) {
+                    self.changes.push(Some(Change::Refresh(oid, Some(at))));
                     self.applied.refreshed += 1;
                 } else {
                     self.applied.ignored += 1;
@@ -97,6 +101,7 @@ impl<'a> Merge<'a> {
                 self.applied.ignored += 1;
             }
             Change::Confirm { gatherer, root, at } => {
+                let at = at.min(self.now);
                 let unreadable = &self.unreadable;
                 let known = self.inner.read_keys(|keys| keys.confirmed(&gatherer, &root))?;
                 if known.is_none_or(|(serial, before)| before < at.0 || unreadable.has(serial)) {

@@ -7,8 +7,8 @@
 //! confirms the loss. Every later pull checks again at the snapshot's end, so pulls continue
 //! without a confirmation once the source is restored.
 //!
-//! A part of a source can match far less from one commit to the next. So what a delta of a part lets go is
-//! counted, too, and beyond the same limits it waits for a confirmation.
+//! A part of a source can match far less from one commit to the next. So what the deltas of a part let go within an
+//! hour is counted, too, and beyond the same limits it waits for a confirmation.
 
 use net::clock;
 use soif::Record;
@@ -31,6 +31,9 @@ pub const RATIO_MAX: u64 = 200;
 /// Number of plain bytes that are taken whatever the ratio is (64 MiB).
 pub const RATIO_FREE_BYTES: u64 = 64 << 20;
 
+/// Time in which what a part lets go is counted together, in milliseconds.
+const COUNTED_MS: u64 = 3_600_000;
+
 /// Returns the key of the note with the number of objects that a source held.
 fn held_key(source: &str) -> Vec<u8> {
     [b"held-before/", source.as_bytes()].concat()
@@ -41,13 +44,16 @@ fn released_key(source: &str) -> Vec<u8> {
     [b"released/", source.as_bytes()].concat()
 }
 
-/// What a source has let go of a part since its deltas were taken to the end.
+/// What a source has let go of a part within some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Released {
     /// Number of objects that went.
     pub(crate) lost: u64,
     /// Number of objects that it had before.
     pub(crate) of: u64,
+    /// When the first of them went, in Unix milliseconds; `None`: the last delta was not taken to its end, so that they
+    /// count however long ago it was.
+    pub(crate) since_ms: Option<u64>,
 }
 
 impl Released {
@@ -56,6 +62,7 @@ impl Released {
         let mut value = Vec::new();
         put(&mut value, self.lost);
         put(&mut value, self.of);
+        self.since_ms.iter().for_each(|it| put(&mut value, *it));
         let key = note_key(USER, &released_key(source));
         Note { key, value: (self.lost != 0).then_some(value) }
     }
@@ -88,11 +95,14 @@ impl Collection {
         Ok(sources.into_iter().find(|(name, _)| name == source).map_or(0, |(_, count)| count))
     }
 
-    /// Returns what `source` has let go of a part in pulls that did not come to their end.
-    pub(crate) fn released(&self, source: &str) -> Result<Released, Error> {
+    /// Returns what `source` has let go of a part so far, if it still counts.
+    pub(crate) fn released(&self, source: &str, now_ms: u64) -> Result<Released, Error> {
         let value = self.note(&released_key(source))?.unwrap_or_default();
         let rest = &mut &value[..];
-        Ok(get(rest).and_then(|lost| Some(Released { lost, of: get(rest)? })).unwrap_or_default())
+        let read = get(rest).and_then(|lost| Some((lost, get(rest)?)));
+        let read = read.map(|(lost, of)| Released { lost, of, since_ms: get(rest) });
+        let counts = |it: &Released| it.since_ms.is_none_or(|it| now_ms < it + COUNTED_MS);
+        Ok(read.filter(counts).unwrap_or_default())
     }
 
     /// Returns whether `source` holds an object.
@@ -191,6 +201,24 @@ mod tests {
             [(100, 100, false), (101, 101, true), (101, 336, true), (101, 337, false)]
         {
             assert_eq!(is_loss(lost, held), expected, "{lost} of {held}");
+        }
+    }
+
+    #[test]
+    fn what_went_counts_for_an_hour_and_longer_if_not_all_was_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = crate::options::Options::default();
+        let collection = Collection::open(folder.path(), options, Stamp(1)).unwrap().0;
+        let went = Released { lost: 7, of: 9, since_ms: Some(5) };
+        for (released, later, expected) in [
+            (went, 4 + COUNTED_MS, went),
+            (went, 5 + COUNTED_MS, Released::default()),
+            (Released { since_ms: None, ..went }, u64::MAX, Released { since_ms: None, ..went }),
+        ] {
+            let Note { value, .. } = released.note("a");
+            let notes = vec![Note { key: released_key("a"), value }];
+            collection.commit(Batch { changes: Vec::new(), notes }, Stamp(1)).unwrap();
+            assert_eq!(collection.released("a", later).unwrap(), expected);
         }
     }
 

@@ -194,7 +194,7 @@ fn read_model(collection: &Collection) -> Model {
             Change::Delete(_)
             | Change::Withdraw(..)
             | Change::Suppress(..)
-            | Change::Refresh(_)
+            | Change::Refresh(..)
             | Change::Confirm { .. } => {}
         }
     }

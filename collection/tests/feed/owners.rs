@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use collection::feed::{FeedOptions, proof_of_site};
-use collection::pull::{PullLimits, Puller};
+use collection::pull::{PullLimits, Puller, Summary};
 use collection::replica::{Follower, Replica};
 use collection::{Author, Change, Collection, GATHERER_ID, Oid, Options};
 use net::identity::Identity;
@@ -66,14 +66,14 @@ impl Source {
         proof_of_site(&author().identity, &base(self.server.address))
     }
 
-    async fn pull_into(&self, reader: &Store) {
-        self.pull_as(self.name, reader).await;
+    async fn pull_into(&self, reader: &Store) -> Summary {
+        self.pull_as(self.name, reader).await
     }
 
-    async fn pull_as(&self, name: &str, reader: &Store) {
+    async fn pull_as(&self, name: &str, reader: &Store) -> Summary {
         let feed = feed_client(client(), self.server.address, name);
         let puller = Puller::new(feed, reader.collection.clone(), PullLimits::default());
-        timeout(SOON, puller.pull(None)).await.unwrap().unwrap();
+        timeout(SOON, puller.pull(None)).await.unwrap().unwrap()
     }
 }
 
@@ -139,7 +139,11 @@ async fn a_gatherer_is_shown_by_the_url_at_which_it_serves() {
     // The poser copies the proof, too.
     let copied = |gatherer: &Source, _: &Source| (Some(gatherer.proof()), Some(gatherer.proof()));
     let mut world = World::start(copied).await;
-    world.pull(&[&world.poser, &world.other, &world.gatherer]).await;
+    for (source, is_elsewhere) in
+        [(&world.poser, true), (&world.other, false), (&world.gatherer, false)]
+    {
+        assert_eq!(source.pull_into(&world.broker).await.is_elsewhere, is_elsewhere);
+    }
     world.delete(&world.poser, 0).await;
     assert_eq!(world.left(), all());
     // The two others have it still.

@@ -25,7 +25,7 @@ async fn the_first_pull_is_a_snapshot_and_the_next_are_deltas() {
     assert_eq!(broker.titles(), source.titles());
 
     source.fill(290..310, "second", 7);
-    source.commit(vec![Change::Delete(oid(5)), Change::Refresh(oid(6))]);
+    source.commit(vec![Change::Delete(oid(5)), Change::Refresh(oid(6), None)]);
     let second = pull(server.address, &broker).await;
     assert_eq!((second.kind, second.changes, second.objects), (Kind::Delta, 21, 309));
     assert_eq!((first.changed, second.changed), (0, 21), "each for the first time");

@@ -103,7 +103,7 @@ async fn a_query_that_matches_far_less_waits_for_a_confirmation() {
     source.fill(80..280, "pear", 200);
     for _ in 0..2 {
         let error = puller(server.address, &consumer, "apple").pull(None).await.unwrap_err();
-        assert!(matches!(error, Error::Loss { of: 220, .. }), "{error}");
+        assert!(matches!(error, Error::Loss { of: 300, .. }), "{error}");
         assert_eq!(consumer.collection.len(), 220);
     }
     let confirmed = puller(server.address, &consumer, "apple").confirmed(true);
@@ -132,6 +132,23 @@ async fn a_mass_that_goes_bit_by_bit_waits_as_well() {
     source.fill(11_000..11_100, "pear", 100);
     pull_of(server.address, &consumer, "apple").await;
     assert_eq!(consumer.collection.len(), 900);
+}
+
+#[tokio::test]
+async fn a_mass_that_goes_by_many_pulls_waits_as_well() {
+    let (source, consumer) = (Store::new(), Store::new());
+    source.fill(0..1_000, "apple", 1_000);
+    let server = Server::start(&source, FeedOptions::default()).await;
+    pull_of(server.address, &consumer, "apple").await;
+    for step in 0..3 {
+        source.fill(100 * step..100 * (step + 1), "pear", 100);
+        pull_of(server.address, &consumer, "apple").await;
+        assert_eq!(consumer.collection.len(), 900 - u64::from(step) * 100);
+    }
+    source.fill(300..301, "pear", 1);
+    let error = puller(server.address, &consumer, "apple").pull(None).await.unwrap_err();
+    assert!(matches!(error, Error::Loss { lost: 301, of: 1_000, .. }), "{error}");
+    assert_eq!(consumer.collection.len(), 700);
 }
 
 #[tokio::test]

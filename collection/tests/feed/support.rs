@@ -68,7 +68,7 @@ impl Store {
                 Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     titles.remove(&oid.url);
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => {}
+                Change::Refresh(..) | Change::Confirm { .. } => {}
             }
         }
         assert_eq!(titles.len() as u64, self.collection.len());

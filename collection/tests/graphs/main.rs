@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod expiry;
 mod owners;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,7 +154,7 @@ impl World {
         self.edges.iter().nth(at).copied()
     }
 
-    /// Has a gatherer make, change or delete an object.
+    /// Has a gatherer make, change, confirm or delete an object.
     fn change(&mut self) {
         let gatherer = self.random.below(self.gatherers);
         let url = format!("http://h{gatherer}/{}", self.random.below(OBJECTS));
@@ -164,10 +165,12 @@ impl World {
             record.push(GATHERER_ID, node.id.as_str());
             record.push("Title", self.now.to_string());
             Change::Update(record)
-        } else if node.collection().serial(&oid).unwrap().is_some() {
-            Change::Delete(oid)
-        } else {
+        } else if node.collection().serial(&oid).unwrap().is_none() {
             return;
+        } else if self.random.below(2) == 0 {
+            Change::Refresh(oid, None)
+        } else {
+            Change::Delete(oid)
         };
         let batch = Batch { changes: vec![change], notes: Vec::new() };
         self.nodes[gatherer].collection().commit(batch, Stamp(self.now)).unwrap();
@@ -192,8 +195,12 @@ impl World {
                 Change::Update(record) => !is_snapshot || is_live(record),
                 _ => !is_snapshot,
             };
+            let change = match scanned.change {
+                Change::Refresh(oid, None) => Change::Refresh(oid, Some(scanned.stamp)),
+                other => other,
+            };
             if is_sent {
-                changes.push((scanned.serial, scanned.change));
+                changes.push((scanned.serial, change));
             }
         }
         self.sent += changes.len();
@@ -408,10 +415,25 @@ fn a_release_is_of_one_source_and_the_next_path_is_published() {
     assert_eq!(stored(&node), Some(("1".to_owned(), "b".to_owned())));
     apply(&node, "b", 13, Change::Delete(oid()));
     assert_eq!(stored(&node), Some(("1".to_owned(), "a d c".to_owned())));
+    // It is the same version, whichever way it came.
+    let record = node.collection().get(&oid()).unwrap().unwrap().record;
+    assert_eq!(record.text(ORIGIN_VERSION).unwrap(), version(1).to_string());
     apply(&node, "c", 14, Change::Delete(oid()));
     assert_eq!((stored(&node), last(&node)), (None, Change::Delete(oid())));
     apply(&node, "c", 15, update(1, "a d"));
     assert!(stored(&node).is_some(), "a release forbids nothing");
+}
+
+#[test]
+fn the_end_of_the_gatherers_snapshot_is_a_delete_at_its_version() {
+    let node = Node::new("me".to_owned());
+    let gatherer = || Owner { id: oid().gatherer, is_shown: false };
+    apply(&node, "g", 3, update(3, ""));
+    apply(&node, "c", 12, update(3, "b"));
+    apply_of(&node, "g", gatherer(), (9, None));
+    assert_eq!((stored(&node), last(&node)), (None, Change::Withdraw(oid(), version(9))));
+    apply(&node, "c", 13, update(8, "b"));
+    assert_eq!(stored(&node), None);
 }
 
 #[test]

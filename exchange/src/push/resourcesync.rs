@@ -276,7 +276,7 @@ impl Pages {
                 Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     (ChangeKind::Deleted, Entry::at(&*oid.url))
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => continue,
+                Change::Refresh(..) | Change::Confirm { .. } => continue,
             };
             let (lastmod, datetime, change) = (stamp, stamp, Some(happened));
             if is_of_the_web(&entry.loc) {

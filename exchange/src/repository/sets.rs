@@ -75,7 +75,7 @@ impl Member {
             Change::Suppress(oid, notice) if *oid != notice.carrier() => {
                 (oid.clone(), none(), none(), true)
             }
-            Change::Suppress(..) | Change::Refresh(_) | Change::Confirm { .. } => return None,
+            Change::Suppress(..) | Change::Refresh(..) | Change::Confirm { .. } => return None,
         };
         Some(Self { serial, oid: hash(&oid), gatherer: oid.gatherer, kind, language, is_gone })
     }

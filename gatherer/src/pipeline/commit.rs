@@ -268,7 +268,7 @@ impl<'a> Committer<'a> {
             let crawled = object.crawled.as_ref();
             if crawled.is_some_and(|it| it.gone.is_none() && from_ms <= it.answered_ms) {
                 let oid = |it: &note::Published| Oid::new(&run.site.id, &it.url);
-                let refreshed = object.records.iter().map(oid).map(Change::Refresh);
+                let refreshed = object.records.iter().map(|it| Change::Refresh(oid(it), None));
                 self.extra.changes.extend(refreshed);
             }
             if CHANGES_MAX <= self.extra.changes.len() {
@@ -455,7 +455,7 @@ fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
 fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
     let is_it = |change: &Change| match change {
         Change::Update(record) => record.url == object,
-        Change::Refresh(oid)
+        Change::Refresh(oid, _)
         | Change::Delete(oid)
         | Change::Withdraw(oid, _)
         | Change::Suppress(oid, _) => oid.to_string() == object,

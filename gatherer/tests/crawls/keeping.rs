@@ -147,7 +147,7 @@ async fn a_root_is_confirmed_if_all_of_it_answered_or_else_each_page_that_did() 
         let mut confirms = 0;
         for it in collection.scan(from).unwrap() {
             match it.unwrap().change {
-                Change::Refresh(oid) => drop(refreshed.insert(oid.url)),
+                Change::Refresh(oid, _) => drop(refreshed.insert(oid.url)),
                 Change::Confirm { root, .. } if root == site.url.as_str() => confirms += 1,
                 _ => {}
             }

@@ -141,7 +141,7 @@ impl Records {
                 Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     drop(titles.remove(&oid.url));
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => {}
+                Change::Refresh(..) | Change::Confirm { .. } => {}
             }
         }
         titles

@@ -74,7 +74,7 @@ fn a_killed_apply_leaves_the_payload_s_version() {
                 Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                     live.remove(&oid.url)
                 }
-                Change::Refresh(_) | Change::Confirm { .. } => false,
+                Change::Refresh(..) | Change::Confirm { .. } => false,
             };
             live
         });

@@ -41,7 +41,7 @@ pub(crate) fn expected(log: &[Change]) -> Contents {
             Change::Delete(oid) | Change::Withdraw(oid, _) | Change::Suppress(oid, _) => {
                 drop(live.remove(&oid.url));
             }
-            Change::Refresh(_) | Change::Confirm { .. } => {}
+            Change::Refresh(..) | Change::Confirm { .. } => {}
         }
     }
     let mut groups: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();

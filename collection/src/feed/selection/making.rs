@@ -149,7 +149,7 @@ impl<'a> Making<'a> {
                     return Ok(());
                 }
             }
-            Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(_) if self.is_snapshot => {
+            Change::Delete(_) | Change::Withdraw(..) | Change::Refresh(..) if self.is_snapshot => {
                 return Ok(());
             }
             // Takedowns and lifts by pattern are for all.
@@ -161,8 +161,8 @@ impl<'a> Making<'a> {
             {
                 return Ok(());
             }
-            Change::Refresh(oid) => match self.live(&oid)? {
-                Some(live) if self.has(live) => Change::Refresh(oid),
+            Change::Refresh(oid, at) => match self.live(&oid)? {
+                Some(live) if self.has(live) => Change::Refresh(oid, at),
                 _ => return Ok(()),
             },
             other => other,

@@ -110,7 +110,7 @@ fn resource(n: u64, secs: u64, change: &str) -> String {
 async fn objects_and_changes_are_listed() {
     let site = Site::new(None);
     site.commit(vec![update(1), update(2), update(3)], 0);
-    site.commit(vec![update(2), Change::Refresh(Oid::new(GATHERER, "http://h/1"))], 10);
+    site.commit(vec![update(2), Change::Refresh(Oid::new(GATHERER, "http://h/1"), None)], 10);
     site.commit(vec![Change::Delete(Oid::new(GATHERER, "http://h/3"))], 20);
 
     let list = site.list(Capability::ResourceList).await;
