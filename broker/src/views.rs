@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use daemon::access::{Access, Proof};
+use query::percolator::Percolator;
 use query::{Leaf, Node, Query, Value};
 use settings::Table;
 
@@ -28,6 +29,8 @@ use webhook::{WEBHOOKS_MAX, Webhook};
 pub const FIELD: &str = "view";
 /// Maximum number of views.
 pub const VIEWS_MAX: usize = 10_000;
+/// Maximum number of views that need no word in particular: each record is held against each of these.
+const HELD_AGAINST_ALL_MAX: usize = 1_000;
 /// Maximum number of conditions of a view, with those of the views that it is within.
 const CONDITIONS_MAX: usize = 512;
 /// Longest name, in bytes.
@@ -113,6 +116,14 @@ impl Views {
                 Err(fault) => table.mistake("query", fault, "views that are there, in no circle"),
             }
         }
+        if let Some(name) = one_too_many(&views)
+            && let Some((_, _, table)) = read.get(name)
+        {
+            let message = format!(
+                "more than {HELD_AGAINST_ALL_MAX} views need no word in particular, so that each record is held against them"
+            );
+            table.mistake("query", message, "a word in it, or in a view that it is within");
+        }
         Self(Arc::new(views))
     }
 
@@ -187,6 +198,16 @@ pub(crate) fn split(query: Query) -> Result<(Query, Vec<String>), String> {
         Some(leaf) => Err(format!("{leaf} has to stand beside all else, not within it")),
         None => Ok((rest, names)),
     }
+}
+
+/// Returns the name of a view that there may not be, since too many are held against each record.
+fn one_too_many(views: &BTreeMap<String, View>) -> Option<&String> {
+    if views.len() <= HELD_AGAINST_ALL_MAX {
+        return None;
+    }
+    let percolator = Percolator::new(views.values().map(|it| &it.whole));
+    let number = *percolator.held_against_all().get(HELD_AGAINST_ALL_MAX)?;
+    views.keys().nth(usize::try_from(number).ok()?)
 }
 
 /// Returns what the records of a view match, of views of which each has what its own query says.
@@ -278,7 +299,18 @@ mod tests {
         let many: String = (0..600)
             .map(|it| view(&format!("v{it}"), &format!("query = \"w{it} view:v{}\"", it + 1)))
             .collect();
+        let views = |count: usize, query: &str, more: &str| -> String {
+            (0..count)
+                .map(|it| view(&format!("v{it}"), &format!("query = {query:?}{more}")))
+                .collect()
+        };
+        let within =
+            view("whole", "query = \"apple\"") + &views(2_000, "size:>10", "\nwithin = \"whole\"");
+        assert_eq!(parsed(&within).unwrap().all().count(), 2_001);
+        assert_eq!(parsed(&views(1_000, "*", "")).unwrap().all().count(), 1_000);
         for (text, part) in [
+            (views(1_001, "*", ""), "more than 1000 views need no word"),
+            (views(100_000, "apple", ""), "more than 10000 views"),
             (view("A b", "query = \"x\""), "is no name for a view"),
             (view("a", ""), "query"),
             (view("a", "query = \"(x\""), "at byte"),
