@@ -14,6 +14,7 @@ mod excess;
 pub mod foreign;
 mod merge;
 mod named;
+pub mod pace;
 mod paces;
 pub(crate) mod peers;
 pub(crate) mod routing;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::error::Error;
+use broker::route::pace::Pace;
 use broker::route::summary::{self, QUERY};
 use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{
@@ -287,18 +288,15 @@ impl Summaries {
             .part(Some(("q", QUERY.to_owned())));
         let limits = PullLimits { bytes_max: 4 << 30, ..PullLimits::default() };
         let puller = Puller::new(feed, self.collection(), limits).confirmed(true);
-        let mut failures = 0_u32;
+        let mut pace = Pace::default();
         loop {
-            match puller.pull(Some(WAIT)).await {
-                Ok(_) => failures = 0,
-                Err(error) => {
-                    failures = failures.saturating_add(1);
-                    tracing::debug!(%error, %url, "the summaries of a registry are not followed");
-                }
+            let began = clock::monotonic();
+            let outcome = puller.pull(Some(WAIT)).await;
+            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            if let Err(error) = outcome {
+                tracing::debug!(%error, %url, "the summaries of a registry are not followed");
             }
-            let pause = RETRY.0 * 2_u32.saturating_pow(failures.saturating_sub(1));
-            sleep(if failures == 0 { Duration::from_millis(200) } else { pause.min(RETRY.1) })
-                .await;
+            sleep(pause).await;
         }
     }
 }

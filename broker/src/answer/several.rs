@@ -30,18 +30,20 @@ impl Statistics {
         }
     }
 
-    /// Returns whether they have more than there can be, as [`within`](Self::within) cuts it.
-    pub(crate) fn are_too_many(&self) -> bool {
+    /// Returns whether they have more than there can be of a broker of so many objects, as [`within`](Self::within)
+    /// cuts it.
+    pub(crate) fn are_too_many(&self, objects_max: u64) -> bool {
         let longest = self.documents.saturating_mul(WORDS_MAX);
-        OBJECTS_MAX < self.documents
+        objects_max < self.documents
             || self.words.values().any(|it| self.documents < *it)
             || self.lengths.values().any(|it| longest < *it)
     }
 
-    /// Returns them made to fit: of the words and fields of `own` alone, and no word in more objects than there are.
+    /// Returns them made to fit: of the words and fields of `own` alone, of so many objects at most, and no word in more
+    /// objects than there are.
     #[must_use]
-    pub fn within(mut self, own: &Self) -> Self {
-        self.documents = self.documents.min(OBJECTS_MAX);
+    pub(crate) fn within(mut self, own: &Self, objects_max: u64) -> Self {
+        self.documents = self.documents.min(objects_max);
         self.words.retain(|word, _| own.words.contains_key(word));
         self.lengths.retain(|field, _| own.lengths.contains_key(field));
         self.words.values_mut().for_each(|it| *it = (*it).min(self.documents));
@@ -165,8 +167,8 @@ mod tests {
     /// Checks what is left of statistics, where ours are of the words `ice` and `title:ice` in `body` and `title`.
     fn check(sent: &Statistics, is_too_many: bool, expected: &Statistics) {
         let own = statistics(1, &[("body", 1), ("title", 1)], &[("ice", 1), ("title:ice", 1)]);
-        assert_eq!(sent.are_too_many(), is_too_many, "{sent:?}");
-        assert_eq!(sent.clone().within(&own), *expected);
+        assert_eq!(sent.are_too_many(OBJECTS_MAX), is_too_many, "{sent:?}");
+        assert_eq!(sent.clone().within(&own, OBJECTS_MAX), *expected);
     }
 
     #[test]
@@ -185,6 +187,11 @@ mod tests {
         let longest = 9 * WORDS_MAX;
         let lengths = statistics(9, &[("body", longest), ("title", longest + 1)], &[]);
         check(&lengths, true, &statistics(9, &[("body", longest), ("title", longest)], &[]));
+        // No more objects than its summary has.
+        let own = statistics(1, &[], &[("ice", 1)]);
+        let few = statistics(9, &[], &[("ice", 9)]);
+        assert!(few.are_too_many(8) && !few.are_too_many(9));
+        assert_eq!(few.within(&own, 8), statistics(8, &[], &[("ice", 8)]));
         // No more objects than anybody has, and the rest is held against that.
         let all = statistics(u64::MAX, &[("body", u64::MAX)], &[("ice", u64::MAX)]);
         let longest = OBJECTS_MAX * WORDS_MAX;

@@ -20,7 +20,7 @@ use super::choose::Wanted;
 use super::merge::{self, Part, merged};
 use super::routing::{Chosen, Outcome, Route, Target};
 use crate::answer::{
-    Answer, AskedBroker, AskedState, Everywhere, Facet, Notice, SearchRequest, Sort,
+    Answer, AskedBroker, AskedState, Everywhere, Facet, FromBroker, Notice, SearchRequest, Sort,
 };
 use crate::error::{Crowded, Error};
 use crate::page::PageState;
@@ -154,7 +154,7 @@ impl PageState {
             offset: asked.offset,
             limit: asked.limit,
         };
-        Ok(summed_up(outcomes, wanted, known))
+        Ok(summed_up(outcomes, wanted, (known, round.route.here())))
     }
 
     /// Asks those that were chosen for hits.
@@ -207,7 +207,7 @@ impl PageState {
             outcomes.extend(ended.ok());
         }
         outcomes.sort_by_key(|it| it.took);
-        outcomes.extend(chosen.resting.into_iter().map(Outcome::resting));
+        outcomes.extend(chosen.resting.into_iter().map(|it| route.resting(it)));
         Ok(outcomes)
     }
 }
@@ -225,14 +225,26 @@ fn impossible(asked: &Parameters) -> Option<String> {
     })
 }
 
+/// Returns whether both name one broker.
+fn are_same(a: &FromBroker, b: &FromBroker) -> bool {
+    a.url == b.url || (a.id == b.id && !a.id.is_empty())
+}
+
 /// Returns one answer of all, which names who was asked.
-fn summed_up(outcomes: Vec<Outcome>, wanted: merge::Wanted, mut known: Everywhere) -> Answer {
+fn summed_up(
+    outcomes: Vec<Outcome>,
+    wanted: merge::Wanted,
+    (mut known, here): (Everywhere, &FromBroker),
+) -> Answer {
     let (mut parts, mut asked, mut in_turn) = (Vec::new(), Vec::new(), Vec::new());
     for Outcome { broker, answer, took, objects_max, warnings } in outcomes {
         if let Some(others) = answer.as_ref().ok().and_then(|it| it.everywhere.as_ref()) {
             known.messages = known.messages.saturating_add(others.messages);
             known.bytes = known.bytes.saturating_add(others.bytes);
-            let others = others.asked.iter().filter(|it| it.broker.id != broker.id);
+            // Those who know us may ask us.
+            let is_other =
+                |it: &&AskedBroker| !are_same(&it.broker, &broker) && !are_same(&it.broker, here);
+            let others = others.asked.iter().filter(is_other);
             in_turn.extend(others.take(IN_TURN_MAX).map(|it| merge::asked_by(it, &broker)));
         }
         let (state, problem) = AskedState::of(answer.as_ref().err());

@@ -25,7 +25,10 @@ pub(super) const TOTAL: &str =
 /// Of an answer: the number of hits.
 pub(super) const HITS: &str = "it sends more hits than it is asked for";
 /// Of an answer: scores.
-pub(super) const NUMBERS: &str = "it sends scores that are no numbers";
+pub(super) const NUMBERS: &str = "it sends scores that no object can have";
+/// Of a feed: who it is of. Its summary then does not count.
+pub(super) const OTHER_ID: &str =
+    "its feed is of another id than the settings give it, so its summary is not believed";
 /// All that an answer may claim.
 pub(super) const OF_ANSWERS: [&str; 3] = [TOTAL, HITS, NUMBERS];
 

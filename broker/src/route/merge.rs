@@ -9,7 +9,7 @@
 //! Sans-I/O.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::answer::{
     Answer, AskedBroker, DUPLICATES_MAX, Duplicate, FACET_VALUES_MAX, Facet, FromBroker, Hit,
@@ -48,6 +48,8 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
     let mut merged = Answer { respelled: keep_one_spelling(&mut parts), ..Answer::default() };
     let mut ranked: Vec<Ranked> = Vec::new();
     let mut counts: BTreeMap<&'static str, HashMap<String, u64>> = BTreeMap::new();
+    // Hits with all words that a first page has, each once.
+    let (mut whole, mut seen) = (0, HashSet::new());
     for Part { broker, answer, objects_max } in parts {
         // Who claims more hits than it shows is believed in numbers alone, and not beyond what it has.
         let total = answer.total.min(objects_max);
@@ -64,7 +66,15 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
         let hits_max = depth.min(usize::try_from(objects_max).unwrap_or(usize::MAX));
         let hits = (0..).zip(answer.hits).take(hits_max);
         let has_asked = answer.everywhere.is_some();
-        ranked.extend(hits.map(|(at, hit)| (has_all(at), of_broker(hit, (&broker, has_asked)))));
+        for (at, hit) in hits {
+            let hit = of_broker(hit, (&broker, has_asked));
+            if has_all(at) && at < wanted.limit as u64 {
+                let keys = keys(&hit, wanted.duplicates);
+                whole += usize::from(!keys.iter().any(|it| seen.contains(it)));
+                seen.extend(keys);
+            }
+            ranked.push((has_all(at), hit));
+        }
         for (facet, values) in answer.facets {
             let Some(facet) = Facet::by_name(&facet) else { continue };
             let known = counts.entry(facet.name()).or_default();
@@ -74,8 +84,9 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
             }
         }
     }
-    // As in one index, hits with some of the words follow only if the others are too few.
-    if merged.matching == Matching::Best && wanted.limit as u64 <= merged.total_all {
+    // As in one index, hits with some of the words follow only if the others are too few. Those that are claimed and not
+    // sent do not count, nor does the same twice.
+    if merged.matching == Matching::Best && wanted.limit <= whole {
         merged.total = merged.total_all;
         ranked.retain(|it| it.0);
     }
@@ -178,8 +189,7 @@ fn without_repeats(
     let mut kept: Vec<Hit> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for hit in all {
-        let mut keys = keys(&hit);
-        keys.truncate(if duplicates { 1 } else { keys.len() });
+        let keys = keys(&hit, duplicates);
         match keys.iter().find_map(|it| places.get(it)).copied() {
             Some(at) => {
                 answer.total = answer.total.saturating_sub(1);
@@ -206,10 +216,13 @@ fn without_repeats(
     kept
 }
 
-/// Returns by what a hit is known again: its object, its address, its content. Files have the same addresses on all
-/// machines.
-fn keys(hit: &Hit) -> Vec<String> {
+/// Returns by what a hit is known again: its object, and unless duplicates are wanted, its address and its content. Files
+/// have the same addresses on all machines.
+fn keys(hit: &Hit, duplicates: bool) -> Vec<String> {
     let mut keys = vec![format!("o{}", hit.oid)];
+    if duplicates {
+        return keys;
+    }
     if !hit.url.starts_with("file:") {
         keys.push(format!("u{}", hit.url));
     }
@@ -336,6 +349,19 @@ mod tests {
             part
         };
         assert_eq!(oids(&merged(vec![any(&a), any(&b)], at(0, 1))), ["2:http://b/"]);
+    }
+
+    #[test]
+    fn hits_that_are_claimed_or_twice_put_no_others_out() {
+        let hits =
+            |of: u64| (0..8).map(move |it| hit(&format!("{of}:http://a/{it}"), 9.0)).collect();
+        let (a, b) = (part("a", 6, hits(1)), part("b", 6, hits(2)));
+        // The same six objects with all words are at both, and the same two with some.
+        let both = merged(vec![a.clone(), b], at(0, 10));
+        assert_eq!((both.hits.len(), both.total), (8, 8));
+        let mut liar = part("liar", 10, Vec::new());
+        liar.answer.total = 10;
+        assert_eq!(merged(vec![a, liar], at(0, 10)).hits.len(), 8);
     }
 
     #[test]

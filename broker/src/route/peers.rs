@@ -25,6 +25,7 @@ use url::Url;
 
 use super::directory::Directory;
 use super::named::{Declared, NamedFeed};
+use super::pace::Pace;
 use super::settings::{self, Everywhere};
 use super::summary::{QUERY, Summary};
 use crate::answer::FromBroker;
@@ -35,10 +36,6 @@ use crate::error::Error;
 const FOLDER: &str = "peers";
 /// Longest time for which a feed holds back its answer.
 const WAIT: Duration = Duration::from_secs(50);
-/// Pause after a failure: the first one, and the longest.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Pause after each answer, so that changes in quick succession are taken together.
-const PAUSE: Duration = Duration::from_millis(200);
 /// What is pulled of a registry besides content summaries.
 const BROKERS: &str = "type:Broker";
 /// Most that a registry may send: changes, and bytes.
@@ -55,6 +52,8 @@ pub(crate) struct Peer {
     /// Whether its addresses may be in a private network.
     pub(crate) allow_private: bool,
     pub(crate) summary: Option<Arc<Summary>>,
+    /// Whether its feed is of another id than the settings give it.
+    pub(crate) is_another: bool,
 }
 
 /// The peers. Clones share them.
@@ -206,38 +205,37 @@ impl Peers {
             .part(Some(("q", feed.query.to_owned())));
         // What a registry lists no more is asked no more, however much it is.
         let puller = Puller::new(client, collection.clone(), LIMITS).confirmed(true);
-        let mut failures: u32 = 0;
+        let mut pace = Pace::default();
         loop {
             let is_private = self.look_up(feed).await;
-            match puller.pull(Some(WAIT)).await {
-                Ok(_) => failures = 0,
-                Err(error) => {
-                    failures = failures.saturating_add(1);
-                    tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
-                }
+            let began = clock::monotonic();
+            let outcome = puller.pull(Some(WAIT)).await;
+            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            if let Err(error) = outcome {
+                tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
             }
             self.look_again(is_private).await;
-            sleep(pause(failures)).await;
+            sleep(pause).await;
         }
     }
 
     async fn follow_named(&self, mut feed: NamedFeed) {
-        let mut failures: u32 = 0;
+        let mut pace = Pace::default();
         loop {
-            match feed.follow().await {
-                Ok(is_new) => {
-                    failures = 0;
-                    if is_new {
-                        self.named().insert(feed.url().clone(), feed.declared().clone());
-                        self.look_again(true).await;
-                    }
+            let began = clock::monotonic();
+            let outcome = feed.follow().await;
+            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            match outcome {
+                Ok(true) => {
+                    self.named().insert(feed.url().clone(), feed.declared().clone());
+                    self.look_again(true).await;
                 }
+                Ok(false) => {}
                 Err(error) => {
-                    failures = failures.saturating_add(1);
                     tracing::debug!(error, url = %feed.url(), "a named broker is not followed");
                 }
             }
-            sleep(pause(failures)).await;
+            sleep(pause).await;
         }
     }
 
@@ -272,14 +270,6 @@ impl Peers {
     }
 }
 
-/// Returns the pause after so many failures in a row.
-fn pause(failures: u32) -> Duration {
-    match failures {
-        0 => PAUSE,
-        _ => (RETRY.0 * 2_u32.saturating_pow(failures - 1)).min(RETRY.1),
-    }
-}
-
 /// Returns the brokers of the directory and of the settings, each once, but for ourselves. `named` has what those of the
 /// settings say, each of itself.
 ///
@@ -301,7 +291,8 @@ fn peers(
         };
         let summary = summaries.get(&*server.id).map(|it| Arc::clone(it));
         let urls = vec![server.url.clone()];
-        let peer = Peer { broker, urls, token: None, allow_private: false, summary };
+        let (token, allow_private, is_another) = (None, false, false);
+        let peer = Peer { broker, urls, token, allow_private, summary, is_another };
         listed.insert(server.url.clone(), peer);
     }
     let mut peers = Vec::new();
@@ -328,6 +319,8 @@ fn of_settings(
     url: &Url,
     (listed, declared): (Option<Peer>, Option<&Declared>),
 ) -> Peer {
+    let differs = |it: &Declared| one.id.as_ref().is_some_and(|id| *id != it.id);
+    let is_another = declared.is_some_and(differs);
     let id = one.id.clone().or_else(|| listed.as_ref().map(|it| it.broker.id.clone()));
     let declared = declared.filter(|it| id.as_ref().is_none_or(|id| *id == it.id));
     let id = id.or_else(|| declared.map(|it| it.id.clone())).unwrap_or_default();
@@ -345,7 +338,8 @@ fn of_settings(
         broker.name = url.host_str().unwrap_or_default().to_owned();
     }
     // The settings name it.
-    Peer { broker, urls: one.urls.clone(), token: one.token.clone(), allow_private: true, summary }
+    let (urls, token, allow_private) = (one.urls.clone(), one.token.clone(), true);
+    Peer { broker, urls, token, allow_private, summary, is_another }
 }
 
 #[cfg(test)]
@@ -434,6 +428,11 @@ mod tests {
         check(&directory, (other(), &[]), &[(inside, IDS[0], Some(7))]);
         check(&directory, (other(), &[(inside, IDS[0], 9)]), &[(inside, IDS[0], Some(9))]);
         check(&directory, (other(), &[(inside, IDS[1], 9)]), &[(inside, IDS[0], Some(7))]);
+        for (id, is_another) in [(IDS[0], false), (IDS[1], true)] {
+            let settings = Everywhere { peers: other(), ..Everywhere::default() };
+            let found = peers(&directory, (&settings, &declared(&[(inside, id, 9)])), "");
+            assert_eq!(found[0].is_another, is_another);
+        }
         // Another one is listed where it is.
         let moved = vec![named(PUBLIC, Some(IDS[1]))];
         check(&directory, (moved, &[]), &[(PUBLIC, IDS[1], None)]);

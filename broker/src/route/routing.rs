@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use net::clock;
 use query::stem::stem;
+use query::words::split;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +17,7 @@ use super::choose::{Wanted, ranked};
 use super::excess::{self, Excess};
 use super::foreign::engines::Engines;
 use super::peers::{Peer, Peers};
-use super::summary::{Content, Summary};
+use super::summary::{BEST_MAX, Content, Summary};
 use crate::answer::{Answer, Everywhere, FromBroker, OBJECTS_MAX, Statistics};
 
 /// Maximum number of searches everywhere at a time.
@@ -100,14 +101,6 @@ pub(super) struct Outcome {
     pub(super) warnings: Vec<String>,
 }
 
-impl Outcome {
-    /// Returns that of a broker that is left alone for now.
-    pub(super) fn resting(peer: Peer) -> Self {
-        let (answer, took) = (Err(Failure::resting()), Duration::ZERO);
-        Self { broker: peer.broker, answer, took, objects_max: 0, warnings: Vec::new() }
-    }
-}
-
 /// The statistics that brokers have sent, by their addresses and the query: they count as long as the broker is as the
 /// same summary says.
 #[derive(Debug, Default)]
@@ -156,7 +149,10 @@ impl Route {
         let known = self.0.peers.known();
         let of = |peer: &Peer| {
             let (name, url) = (visible(&peer.broker.name), &peer.broker.url);
-            let line = |claim| format!("broker {name} at {url}: {claim}; the rest does not count");
+            let line = |claim| match claim {
+                excess::OTHER_ID => format!("broker {name} at {url}: {claim}"),
+                _ => format!("broker {name} at {url}: {claim}; the rest does not count"),
+            };
             self.claims(peer).into_iter().map(line).collect::<Vec<_>>()
         };
         known.iter().flat_map(of).take(WARNINGS_MAX).collect()
@@ -166,6 +162,7 @@ impl Route {
     fn claims(&self, peer: &Peer) -> BTreeSet<&'static str> {
         let mut claims = self.excess().of(&peer.broker.url);
         claims.extend(peer.summary.iter().flat_map(|it| &it.excess));
+        claims.extend(peer.is_another.then_some(excess::OTHER_ID));
         claims
     }
 
@@ -208,8 +205,11 @@ impl Route {
         }
         for peer in known.iter() {
             match &peer.summary {
-                Some(summary) => told.push((Some(peer), &summary.content)),
-                None => untold.push(peer),
+                Some(summary) if summary.content.objects != 0 => {
+                    told.push((Some(peer), &summary.content));
+                }
+                // Its first one may be of an index that has only begun.
+                Some(_) | None => untold.push(peer),
             }
         }
         let contents: Vec<&Content> = told.iter().map(|it| it.1).collect();
@@ -277,9 +277,10 @@ impl Route {
         let (parameters, budget) = ([("q", text)], (deadline, spent));
         match self.0.asking.ask::<Statistics>(peer, STATISTICS, &parameters, budget).await {
             Ok((statistics, _)) => {
-                let claim = statistics.are_too_many().then_some(excess::STATISTICS);
+                let most = objects_max(summary.map(|it| it.content.objects), false);
+                let claim = statistics.are_too_many(most).then_some(excess::STATISTICS);
                 self.excess().set(&peer.broker.url, &[excess::STATISTICS], claim);
-                let statistics = statistics.within(own);
+                let statistics = statistics.within(own, most);
                 if let Some(summary) = summary {
                     known().put(key, summary, statistics.clone());
                 }
@@ -301,7 +302,7 @@ impl Route {
         let objects_max = objects_max(objects, asks_others);
         let asking = &self.0.asking;
         let pairs: Vec<(&str, &str)> = parameters.iter().map(|it| (it.0, &*it.1)).collect();
-        let hits_max = hits_asked(&pairs);
+        let (hits_max, score_max) = (hits_asked(&pairs), score_max(&pairs));
         let mut answer = asking.ask::<Answer>(peer, "api/search", &pairs, (deadline, spent)).await;
         if matches!(answer, Err(Failure::Older)) {
             let pairs: Vec<(&str, &str)> =
@@ -316,12 +317,21 @@ impl Route {
         if let Ok(answer) = &mut answer {
             // Who is not to ask others does not speak for them.
             answer.everywhere = answer.everywhere.take().filter(|_| asks_others);
-            let claims = excess_of(answer, (objects_max, hits_max));
+            let claims = excess_of(answer, (objects_max, hits_max), score_max);
             self.excess().set(&peer.broker.url, &excess::OF_ANSWERS, claims);
+            let scores = answer.hits.iter_mut().map(|it| &mut it.score);
+            scores.filter(|it| !can_be(**it, score_max)).for_each(|it| *it = 0.0);
         }
         let warnings = self.claims(peer).into_iter().map(str::to_owned).collect();
         let (broker, took) = (peer.broker.clone(), began.elapsed());
         Outcome { broker, answer, took, objects_max, warnings }
+    }
+
+    /// Returns what comes of a broker that is left alone for now.
+    pub(super) fn resting(&self, peer: Peer) -> Outcome {
+        let warnings = self.claims(&peer).into_iter().map(str::to_owned).collect();
+        let (answer, took) = (Err(Failure::resting()), Duration::ZERO);
+        Outcome { broker: peer.broker, answer, took, objects_max: 0, warnings }
     }
 
     /// Returns whether a search that is known by this comes here for the first time.
@@ -332,7 +342,8 @@ impl Route {
             seen.retain(|_, at| now.saturating_duration_since(*at) < SEEN.0);
         }
         if SEEN.1 <= seen.len() {
-            return false;
+            // How far it may go on bounds it, too.
+            return true;
         }
         let before = seen.insert(id.to_owned(), now);
         before.is_none_or(|it| SEEN.0 <= now.saturating_duration_since(it))
@@ -353,12 +364,28 @@ fn objects_max(objects: Option<u64>, asks_others: bool) -> u64 {
     known.map_or(OBJECTS_MAX, |it| it.saturating_mul(GROWTH.0).saturating_add(GROWTH.1))
 }
 
-/// Returns what an answer claims beyond what can be: to find more than so many objects, with more than so many hits.
+/// Returns the highest score of an object, by the words of a query.
+#[expect(clippy::cast_precision_loss, reason = "a bound")]
+fn score_max(parameters: &[(&str, &str)]) -> f32 {
+    let text = parameters.iter().find(|it| it.0 == "q").map_or("", |it| it.1);
+    let words = split(text).len().max(1);
+    // Words near each other count more than each by itself, but not twice as much.
+    2.0 * words as f32 * (BEST_MAX as f32 / 1_000.0)
+}
+
+/// Returns whether an object can have this score.
+fn can_be(score: f32, score_max: f32) -> bool {
+    (0.0..=score_max).contains(&score)
+}
+
+/// Returns what an answer claims beyond what can be: to find more than so many objects, with more than so many hits, and
+/// higher scores.
 fn excess_of(
     answer: &Answer,
     (objects_max, hits_max): (u64, u64),
+    score_max: f32,
 ) -> impl Iterator<Item = &'static str> + use<> {
-    let is_no_number = answer.hits.iter().any(|it| !it.score.is_finite());
+    let is_no_number = answer.hits.iter().any(|it| !can_be(it.score, score_max));
     let claims = [
         (objects_max < answer.total, excess::TOTAL),
         (hits_max < answer.hits.len() as u64, excess::HITS),
@@ -445,7 +472,12 @@ mod tests {
             let hits = vec![Hit { score, ..Hit::default() }; hits];
             Answer { total, hits, ..Answer::default() }
         };
-        let excess = |answer: &Answer| excess_of(answer, (20, 10)).collect::<Vec<_>>();
+        let highest = score_max(&[("q", "ice title:rock")]);
+        assert!((3.0 * 2.0 * 57.0..3.0 * 2.0 * 58.0).contains(&highest), "{highest}");
+        let excess = |answer: &Answer| excess_of(answer, (20, 10), highest).collect::<Vec<_>>();
+        for score in [-1.0, highest + 1.0, 1e38] {
+            assert_eq!(excess(&answer(20, 1, score)), [excess::NUMBERS], "{score}");
+        }
         assert!(excess(&answer(20, 10, 1.0)).is_empty());
         assert_eq!(excess(&answer(21, 10, 1.0)), [excess::TOTAL]);
         assert_eq!(excess(&answer(20, 11, 1.0)), [excess::HITS]);

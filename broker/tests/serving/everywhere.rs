@@ -166,7 +166,16 @@ async fn a_named_broker_is_believed_for_itself_alone_and_what_it_boasts_is_shown
         assert_eq!((warnings, lines), (1, 1), "{part}: {:?} {of_liar:?}", status.warnings);
     }
     assert_eq!(status.warnings.len(), 5);
-    for broker in [a, c] {
+    // The settings give it the id of another one.
+    let named = peer(c.address, "id = \"00000000000000bb\"\n");
+    let b = Running::start(settings(&dir.path().join("b"), &named)).await;
+    let is_told = |of: &[String]| of.iter().any(|it| it.contains("of another id than"));
+    until(&b, "", |answer| {
+        asked_of(answer, c.address).is_some_and(|it| is_told(&it.warnings) && it.total == 3)
+    })
+    .await;
+    assert!(is_told(&b.status().await.warnings));
+    for broker in [a, b, c] {
         broker.stop().await;
     }
 }
@@ -213,7 +222,7 @@ async fn searches_go_on_as_far_as_they_may_and_never_round() {
     let mut of_a = settings(&dir.path().join("a"), &peer(b.address, ""));
     of_a.daemon.listen = port;
     let a = Running::start(of_a).await;
-    // Who has just told that it has nothing is not asked until it tells of more.
+    // What the others have is found once they tell of it.
     let end = clock::monotonic() + STEP_MAX;
     while everywhere(&b, "").await.total != 4 || everywhere(&a, "").await.total != 1 {
         assert!(clock::monotonic() < end, "not all are asked");

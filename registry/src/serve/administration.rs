@@ -210,8 +210,9 @@ async fn decide(
             return refuse(&pages, StatusCode::NOT_FOUND, "no server of this id is known");
         }
         Err(error) => {
-            tracing::error!(%error, "a decision about a server was not kept");
-            let wrong = "the decision could not be kept: the log says why";
+            tracing::error!(%error, "a decision about a server is not carried out in full");
+            let wrong =
+                "the decision is not carried out, or not in full: the log says why; decide again";
             return refuse(&pages, StatusCode::INTERNAL_SERVER_ERROR, wrong);
         }
     };

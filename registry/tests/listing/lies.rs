@@ -201,11 +201,23 @@ async fn what_a_server_says_of_itself_is_text() {
     description.facts.name = "<script>alert(1)</script>\u{202e}".to_owned();
     description.facts.gathers = vec!["javascript:alert(1)".to_owned()];
     fake.serve(&description);
-    announce(&registry.url, &fake.announcement()).await;
-    for path in ["servers", "?q=script"] {
+    assert_eq!(announce(&registry.url, &fake.announcement()).await.1.state, State::Listed);
+    let page = async |path: &str| {
         let url = registry.url.join(path).unwrap();
         let page = client().send(net::client::Request::get(url)).await.unwrap();
-        let page = String::from_utf8(page.bytes(1 << 20).await.unwrap().to_vec()).unwrap();
+        String::from_utf8(page.bytes(1 << 20).await.unwrap().to_vec()).unwrap()
+    };
+    for path in ["servers", "?q=script"] {
+        // The index follows the list.
+        let listed = async {
+            loop {
+                let page = page(path).await;
+                if page.contains("alert(1)") {
+                    return page;
+                }
+            }
+        };
+        let page = tokio::time::timeout(Duration::from_secs(60), listed).await.unwrap();
         assert!(!page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
         assert!(!page.contains("href=\"javascript"), "{page}");
     }
