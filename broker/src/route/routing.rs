@@ -30,6 +30,8 @@ const WARNINGS_MAX: usize = 100;
 const SEEN: (Duration, usize) = (Duration::from_secs(60), 10_000);
 /// Parameters that brokers of older versions do not know.
 const NEW: [&str; 6] = ["statistics", "scope", "ask", "hops", "search", "within"];
+/// Score of an object, in times that of a usual word for each word.
+const SCORES_MAX: f32 = 1_000.0;
 /// A broker has at most so many times the objects of its summary, which may be an hour old, and so many more.
 const GROWTH: (u64, u64) = (2, 1_000);
 
@@ -364,13 +366,14 @@ fn objects_max(objects: Option<u64>, asks_others: bool) -> u64 {
     known.map_or(OBJECTS_MAX, |it| it.saturating_mul(GROWTH.0).saturating_add(GROWTH.1))
 }
 
-/// Returns the highest score of an object, by the words of a query.
+/// Returns a score that no object reaches, by the words of a query.
 #[expect(clippy::cast_precision_loss, reason = "a bound")]
 fn score_max(parameters: &[(&str, &str)]) -> f32 {
     let text = parameters.iter().find(|it| it.0 == "q").map_or("", |it| it.1);
     let words = split(text).len().max(1);
-    // Words near each other count more than each by itself, but not twice as much.
-    2.0 * words as f32 * (BEST_MAX as f32 / 1_000.0)
+    // Rare words count several times as much as those that summaries weigh, as do words near each other, and settings of
+    // its own may weigh more.
+    SCORES_MAX * words as f32 * (BEST_MAX as f32 / 1_000.0)
 }
 
 /// Returns whether an object can have this score.
@@ -473,9 +476,10 @@ mod tests {
             Answer { total, hits, ..Answer::default() }
         };
         let highest = score_max(&[("q", "ice title:rock")]);
-        assert!((3.0 * 2.0 * 57.0..3.0 * 2.0 * 58.0).contains(&highest), "{highest}");
+        let usual = 3.0 * SCORES_MAX;
+        assert!((usual * 57.0..usual * 58.0).contains(&highest), "{highest}");
         let excess = |answer: &Answer| excess_of(answer, (20, 10), highest).collect::<Vec<_>>();
-        for score in [-1.0, highest + 1.0, 1e38] {
+        for score in [-1.0, 2.0 * highest, 1e38] {
             assert_eq!(excess(&answer(20, 1, score)), [excess::NUMBERS], "{score}");
         }
         assert!(excess(&answer(20, 10, 1.0)).is_empty());
