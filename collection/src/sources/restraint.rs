@@ -101,7 +101,8 @@ impl Collection {
         let rest = &mut &value[..];
         let read = get(rest).and_then(|lost| Some((lost, get(rest)?)));
         let read = read.map(|(lost, of)| Released { lost, of, since_ms: get(rest) });
-        let counts = |it: &Released| it.since_ms.is_none_or(|it| now_ms < it + COUNTED_MS);
+        let counts =
+            |it: &Released| it.since_ms.is_none_or(|it| now_ms < it.saturating_add(COUNTED_MS));
         Ok(read.filter(counts).unwrap_or_default())
     }
 
