@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use broker::error::Error;
-use broker::route::pace::Pace;
+use broker::route::polling::Polling;
 use broker::route::summary::{self, QUERY};
 use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{
@@ -288,11 +288,11 @@ impl Summaries {
             .part(Some(("q", QUERY.to_owned())));
         let limits = PullLimits { bytes_max: 4 << 30, ..PullLimits::default() };
         let puller = Puller::new(feed, self.collection(), limits).confirmed(true);
-        let mut pace = Pace::default();
+        let mut polling = Polling::default();
         loop {
             let began = clock::monotonic();
             let outcome = puller.pull(Some(WAIT)).await;
-            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            let pause = polling.after(outcome.is_ok(), began.elapsed());
             if let Err(error) = outcome {
                 tracing::debug!(%error, %url, "the summaries of a registry are not followed");
             }

@@ -25,7 +25,7 @@ use url::Url;
 
 use super::directory::Directory;
 use super::named::{Declared, NamedFeed};
-use super::pace::Pace;
+use super::polling::Polling;
 use super::settings::{self, Everywhere};
 use super::summary::{QUERY, Summary};
 use crate::answer::FromBroker;
@@ -205,12 +205,12 @@ impl Peers {
             .part(Some(("q", feed.query.to_owned())));
         // What a registry lists no more is asked no more, however much it is.
         let puller = Puller::new(client, collection.clone(), LIMITS).confirmed(true);
-        let mut pace = Pace::default();
+        let mut polling = Polling::default();
         loop {
             let is_private = self.look_up(feed).await;
             let began = clock::monotonic();
             let outcome = puller.pull(Some(WAIT)).await;
-            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            let pause = polling.after(outcome.is_ok(), began.elapsed());
             if let Err(error) = outcome {
                 tracing::debug!(%error, feed = feed.name, "a feed of brokers is not followed");
             }
@@ -220,11 +220,11 @@ impl Peers {
     }
 
     async fn follow_named(&self, mut feed: NamedFeed) {
-        let mut pace = Pace::default();
+        let mut polling = Polling::default();
         loop {
             let began = clock::monotonic();
             let outcome = feed.follow().await;
-            let pause = pace.after(outcome.is_ok(), began.elapsed());
+            let pause = polling.after(outcome.is_ok(), began.elapsed());
             match outcome {
                 Ok(true) => {
                     self.named().insert(feed.url().clone(), feed.declared().clone());

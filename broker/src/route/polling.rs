@@ -1,4 +1,4 @@
-//! The pace at which a feed of peers is asked.
+//! Polling: how often a feed of peers is asked.
 //!
 //! Feeds hold back their answers until something changes. One that does not, or changes all the time, is asked less and
 //! less, as is one that fails.
@@ -17,14 +17,14 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// How a feed answers.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub struct Polling {
     /// Number of failures in a row.
     failures: u32,
     /// Number of answers in a row that were not held back.
     at_once: u32,
 }
 
-impl Pace {
+impl Polling {
     /// Returns the pause after an answer, or after a failure, that took so long.
     pub fn after(&mut self, is_answer: bool, took: Duration) -> Duration {
         let pause = |(first, longest): (Duration, Duration), count: u32| {
@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn a_feed_that_always_answers_at_once_is_asked_less() {
-        let (mut pace, ms) = (Pace::default(), Duration::from_millis);
-        let mut after = |is_answer, took| pace.after(is_answer, ms(took)).as_millis();
+        let (mut polling, ms) = (Polling::default(), Duration::from_millis);
+        let mut after = |is_answer, took| polling.after(is_answer, ms(took)).as_millis();
         let at_once: Vec<_> = (0..6).map(|_| after(true, 5)).collect();
         assert_eq!(at_once, [200, 400, 800, 1_600, 2_000, 2_000]);
         assert_eq!((after(true, 50_000), after(true, 5)), (200, 400));
