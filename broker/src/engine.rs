@@ -85,6 +85,13 @@ impl Engine {
         }
     }
 
+    /// Returns whether the engine has no objects.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Index(index) => index.is_empty(),
+        }
+    }
+
     /// Returns how many objects have the words of a query. Blocks.
     ///
     /// # Errors

@@ -32,6 +32,11 @@ const ALIKE: (u64, u64) = (1_000_000, 1_000);
 const WORD_BYTES_MAX: usize = 40;
 
 impl Index {
+    /// Returns whether the index has no objects.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.reader.searcher().num_docs() == 0
+    }
+
     /// Returns what the index has, for a content summary; `None` if `is_cancelled`. Blocks for about a second of each
     /// million objects.
     ///

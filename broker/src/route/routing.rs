@@ -207,11 +207,8 @@ impl Route {
         }
         for peer in known.iter() {
             match &peer.summary {
-                Some(summary) if summary.content.objects != 0 => {
-                    told.push((Some(peer), &summary.content));
-                }
-                // Its first one may be of an index that has only begun.
-                Some(_) | None => untold.push(peer),
+                Some(summary) => told.push((Some(peer), &summary.content)),
+                None => untold.push(peer),
             }
         }
         let contents: Vec<&Content> = told.iter().map(|it| it.1).collect();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use collection::{Batch, Change, Collection, Options, Stamp};
+use collection::{Batch, Change, Collection, Options, Stamp, Version};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::sync::watch;
@@ -24,6 +24,8 @@ use crate::route::summary::{Content, Summary};
 
 /// Folder of its collection in the data directory.
 const FOLDER: &str = "summary";
+/// Time after which an index without objects is not taken for one that has only begun.
+const BEGINNING: Duration = Duration::from_secs(10);
 /// Shortest time between two summaries.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Time after which a summary that is not of the present is made anew, whatever that costs.
@@ -122,6 +124,10 @@ impl Summarizer {
     /// Keeps the summary until the shutdown starts. Calls `told` whenever it is another one.
     pub(crate) async fn run(&self, indexer: &Indexer, told: impl Fn(), shutdown: Shutdown) {
         let mut covered = indexer.watch();
+        tokio::select! {
+            () = shutdown.started() => {}
+            () = self.begun(indexer.watch()) => {}
+        }
         let (mut is_anew, mut latest) = (true, clock::monotonic());
         loop {
             let changed = async {
@@ -166,6 +172,15 @@ impl Summarizer {
         };
         if let Err(error) = blocking("closing", close).await {
             tracing::warn!(%error, "the content summary was not closed");
+        }
+    }
+
+    /// Waits until the index has objects, or has had the time to get some: whoever is told that a broker has nothing
+    /// does not ask it.
+    async fn begun(&self, mut covered: watch::Receiver<Option<Version>>) {
+        let end = clock::monotonic() + BEGINNING;
+        while self.0.engine.is_empty() {
+            let Ok(Ok(())) = timeout_at(end.into(), covered.changed()).await else { return };
         }
     }
 
