@@ -1,4 +1,4 @@
-//! Time and memory of percolation: 10,000 queries, 1,000 changed records of 2 KB.
+//! Time and memory of percolation: 10,000 queries, 1,000 changed records of 2 KB. Time of costly queries for large ones.
 //!
 //! `cargo bench -p query --bench percolation`. Its numbers are in docs/measurements.md.
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::time::Instant;
 
 use query::percolator::Percolator;
-use query::{Query, parse};
+use query::{LEAVES_MAX, Matcher, PATTERNS_MAX, Query, parse};
 use soif::Record;
 
 const QUERIES: usize = 10_000;
@@ -43,7 +43,12 @@ fn query(number: usize, words: &[String], random: &mut fastrand::Rng) -> String 
     // People ask for what is not everywhere.
     let mut word = || words[random.usize(200..WORDS)].as_str();
     match number % 100 {
-        0 => format!("/{}.*/", word()),
+        // One in a hundred has no word that a record needs.
+        0 => match number / 100 % 3 {
+            0 => format!("/{}.*/", word()),
+            1 => format!("size:>{}", number * 1_000),
+            _ => format!("NOT {}", word()),
+        },
         1..=50 => format!("{} {}", word(), word()),
         51..=70 => format!("\"{} {}\"", word(), word()),
         71..=85 => format!("type:PDF AND {}", word()),
@@ -52,15 +57,16 @@ fn query(number: usize, words: &[String], random: &mut fastrand::Rng) -> String 
     }
 }
 
-fn record(number: usize, words: &[String], random: &mut fastrand::Rng) -> Record {
+fn record((number, bytes): (usize, usize), words: &[String], random: &mut fastrand::Rng) -> Record {
     let mut record = Record::new("FILE", format!("http://h.example/papers/{number}.pdf"));
     let mut text = String::new();
-    while text.len() < RECORD_BYTES {
+    while text.len() < bytes {
         let _ = write!(text, "{} ", common(words, random));
     }
     record.push("Gatherer-Id", "0123456789abcdef");
     record.push("Title", format!("{} {}", common(words, random), common(words, random)));
     record.push("Type", ["PDF", "HTML", "Text"][number % 3]);
+    record.push("File-Size", (number * 10_000).to_string());
     record.push("Full-Text", text);
     record
 }
@@ -77,7 +83,8 @@ fn main() {
     let words = vocabulary(&mut random);
     let texts: Vec<String> = (0..QUERIES).map(|it| query(it, &words, &mut random)).collect();
     let queries: Vec<Query> = texts.iter().map(|it| parse(it).unwrap()).collect();
-    let records: Vec<Record> = (0..RECORDS).map(|it| record(it, &words, &mut random)).collect();
+    let records: Vec<Record> =
+        (0..RECORDS).map(|it| record((it, RECORD_BYTES), &words, &mut random)).collect();
     let (before, start) = (own_bytes(), Instant::now());
     let percolator = Percolator::new(&queries);
     let (made, bytes) = (start.elapsed(), own_bytes() - before);
@@ -100,4 +107,32 @@ fn main() {
     let again: usize = records[..10].iter().map(|it| percolator.matching(it).len()).sum();
     assert_eq!(by_each, again);
     println!("each query by itself would take {each:.0?}");
+    costly(&words, &mut random);
+}
+
+/// Prints what queries take that have as much as a query can have, of what no record has.
+fn costly(words: &[String], random: &mut fastrand::Rng) {
+    let many = |one: &dyn Fn(usize) -> String, count: usize| {
+        (0..count).map(one).collect::<Vec<_>>().join(" OR ")
+    };
+    let queries = [
+        ("a word", "zzz".to_owned()),
+        ("128 words", many(&|it| format!("zz{it}"), LEAVES_MAX)),
+        ("128 words of one letter", many(&|it| format!("{}zz{it}", &words[0][..1]), LEAVES_MAX)),
+        ("128 phrases", many(&|it| format!("\"{} {} zzz\"", words[it], words[it + 1]), LEAVES_MAX)),
+        ("patterns", many(&|it| format!("/(.*{it}){{2}}zz/"), 2)),
+        ("prefixes", many(&|it| format!("zz{it}*"), PATTERNS_MAX)),
+        ("fuzzy words", many(&|it| format!("zzzzzz{it}~1"), PATTERNS_MAX)),
+    ];
+    for bytes in [2_000, 660_000, 16_000_000] {
+        let record = record((0, bytes), words, random);
+        for (what, text) in &queries {
+            let matcher = Matcher::new(&parse(text).unwrap());
+            let rounds = u32::try_from(16_000_000 / bytes).unwrap();
+            let start = Instant::now();
+            let matched = (0..rounds).filter(|_| matcher.matches(&record).is_some()).count();
+            println!("{bytes} bytes, {what}: {:.2?}", start.elapsed() / rounds);
+            assert_eq!(matched, 0, "{text}");
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //! Sans-I/O.
 
 mod needed;
+mod reading;
 mod split;
 
 use std::collections::BTreeSet;
@@ -16,9 +17,10 @@ use regex::Regex;
 use soif::Record;
 
 pub(crate) use self::needed::of_record;
+use self::reading::{Concerned, ReadWord, Reading};
 use self::split::ItemKind;
 pub(crate) use self::split::Split;
-use crate::distance::{edits, within};
+use crate::distance::edits;
 use crate::field::{Quantity, Target, TextField, target};
 use crate::forms::Forms;
 use crate::language::Languages;
@@ -39,14 +41,15 @@ pub struct Matched {
 
 /// A query prepared for matching many records. Threads may share it.
 ///
-/// The time for one record is proportional to its searched text (see the limits of
-/// [`record`](crate::record)) times the number of conditions (at most
-/// [`LEAVES_MAX`](crate::LEAVES_MAX) in a parsed query).
+/// The time for one record is proportional to its searched text (see the limits of [`record`](crate::record)), and that
+/// for its different words to the number of patterns (at most [`PATTERNS_MAX`](crate::PATTERNS_MAX) in a parsed query) and
+/// of words that begin with one letter.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     /// `None` if the query has no condition, as in `???`: no record matches it.
     root: Option<Tree>,
     conditions: Vec<Condition>,
+    concerned: Concerned,
 }
 
 /// Boolean combination of conditions; a leaf is an index in [`Matcher::conditions`].
@@ -103,9 +106,6 @@ enum Test {
     Regex(Option<Regex>),
 }
 
-/// Reads a word and its position; returns whether more are wanted.
-type ReadWord<'a> = dyn FnMut(&str, usize) -> bool + 'a;
-
 /// Outcome of one condition on a record.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
@@ -120,7 +120,8 @@ impl Matcher {
     /// Prepares `query`. Takes as long as its regular expressions take to compile: well under a
     /// millisecond each, by the limits of [`parse`](crate::parse()).
     pub fn new(query: &Query) -> Self {
-        let mut matcher = Self { root: None, conditions: Vec::new() };
+        let (conditions, concerned) = (Vec::new(), Concerned::default());
+        let mut matcher = Self { root: None, conditions, concerned };
         matcher.root = matcher.node(&query.root, true);
         matcher
     }
@@ -225,8 +226,12 @@ impl Matcher {
     }
 
     fn add(&mut self, wanted: bool, predicate: Predicate) -> Tree {
+        let number = self.conditions.len();
+        if let Predicate::Words(_, test) = &predicate {
+            self.concerned.add(number, test);
+        }
         self.conditions.push(Condition { wanted, predicate });
-        Tree::Leaf(self.conditions.len() - 1)
+        Tree::Leaf(number)
     }
 
     /// Tests the conditions on one searched item of a record of `languages`. `words` calls what it is given with each
@@ -238,8 +243,9 @@ impl Matcher {
         found: &mut [Outcome],
         words: &mut dyn FnMut(&mut ReadWord<'_>),
     ) {
-        let mut readings = Vec::new();
+        let mut readings = Vec::with_capacity(self.conditions.len());
         for (condition, found) in self.conditions.iter().zip(found) {
+            readings.push(None);
             if found.holds && (!condition.wanted || found.names.contains(name)) {
                 continue;
             }
@@ -249,9 +255,11 @@ impl Matcher {
                     it == name && integer(text).is_some_and(|it| (*low..=*high).contains(&it))
                 }
                 (Predicate::Words(scope, test), what) => {
-                    if let Some(part) = scope.reads(name, what) {
+                    if let Some(part) = scope.reads(name, what)
+                        && let Some(place) = readings.last_mut()
+                    {
                         let progress = Progress::default();
-                        readings.push(Reading { test, part, languages, progress, found });
+                        *place = Some(Reading { test, part, languages, progress, found });
                     }
                     continue;
                 }
@@ -261,56 +269,7 @@ impl Matcher {
                 found.note(name);
             }
         }
-        if readings.is_empty() {
-            return;
-        }
-        words(&mut |word, position| {
-            readings.retain_mut(|reading| {
-                let holds = reading.step(name, word, position);
-                if holds {
-                    reading.found.note(name);
-                }
-                !holds
-            });
-            !readings.is_empty()
-        });
-    }
-}
-
-/// The progress of one condition in a text.
-struct Reading<'a> {
-    test: &'a Test,
-    /// Field of the text; `None` for an attribute's own text.
-    part: Option<TextField>,
-    /// Languages of the record.
-    languages: Languages,
-    progress: Progress,
-    found: &'a mut Outcome,
-}
-
-impl Reading<'_> {
-    /// Reads the next word; returns whether the condition now holds.
-    fn step(&mut self, name: &str, word: &str, position: usize) -> bool {
-        match self.test {
-            Test::Forms(forms) => match self.part.is_some_and(TextField::is_inflected) {
-                true => forms.form(word, self.languages).is_some(),
-                false => forms.word() == word,
-            },
-            Test::Phrase(phrase) => phrase.step(&mut self.progress, word, position),
-            Test::Near(wanted) => {
-                let near = &mut self.found.near;
-                let is_near = |(wanted, edits): &(Vec<char>, usize)| within(wanted, word, *edits);
-                let hits = wanted.iter().enumerate().filter(|(_, it)| is_near(it));
-                let mut hits = hits.map(|(number, _)| (self.part, number)).peekable();
-                if hits.peek().is_none() {
-                    return false;
-                }
-                near.extend(hits);
-                self.found.names.insert(name.to_owned());
-                (0..wanted.len()).all(|number| near.contains(&(self.part, number)))
-            }
-            Test::Regex(regex) => regex.as_ref().is_some_and(|it| it.is_match(word)),
-        }
+        reading::read(name, &self.concerned, readings, words);
     }
 }
 

@@ -51,10 +51,12 @@ const MADE_MAX: usize = 8;
 const SNAPSHOTS_MAX: usize = 2;
 /// Largest size of all answers that are kept, in bytes, but for those of the latest selection.
 const BYTES_MAX: u64 = 4 << 30;
-/// Maximum number of answers that are made at once.
-const MAKING_MAX: usize = 2;
-/// Maximum number of answers that are being made or wait for that.
-const WAITING_MAX: usize = 32;
+/// Maximum number of answers that are made at once: short and long ones.
+const MAKING_MAX: [usize; 2] = [2, 1];
+/// Maximum number of either that are being made or wait for that.
+const WAITING_MAX: usize = 16;
+/// Number of changes from which on an answer is long. It keeps no short one waiting.
+const LONG: u64 = 100_000;
 
 /// How long an answer waits for a subset that it can do without.
 const OPTIONAL_WAIT: Duration = Duration::from_secs(1);
@@ -135,17 +137,26 @@ impl Made {
 pub(super) struct Selections {
     /// The latest at the end.
     list: Mutex<Vec<(String, Arc<Kept>)>>,
-    turns: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    short: Lane,
+    long: Lane,
     /// The memory of small answers.
     memory: Memory,
 }
 
+/// Answers that take about as long as each other.
+#[derive(Debug)]
+struct Lane {
+    turns: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
 impl Default for Selections {
     fn default() -> Self {
-        let turns = Arc::new(Semaphore::new(MAKING_MAX));
-        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        Self { list: Mutex::default(), turns, waiting, memory: Memory::default() }
+        let [short, long] = MAKING_MAX.map(|turns| Lane {
+            turns: Arc::new(Semaphore::new(turns)),
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+        });
+        Self { list: Mutex::default(), short, long, memory: Memory::default() }
     }
 }
 
@@ -178,14 +189,22 @@ impl Selections {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns where an answer of a log gets its turn.
+    fn lane(&self, start: Start, version: Version) -> &Lane {
+        match start {
+            Start::After(since) if version.serial.saturating_sub(since) < LONG => &self.short,
+            Start::After(_) | Start::All => &self.long,
+        }
+    }
+
     /// Returns what is kept of a selection, which is now the latest. `None`: it is a new one, and there is no place to
     /// make its answer.
-    fn of(&self, name: &str, new: impl FnOnce() -> Kept) -> Option<Arc<Kept>> {
+    fn of(&self, name: &str, lane: &Lane, new: impl FnOnce() -> Kept) -> Option<Arc<Kept>> {
         let mut list = self.list();
         let known = list.iter().position(|it| it.0 == name).map(|at| list.remove(at).1);
         let kept = match known {
             Some(kept) => kept,
-            None if self.waiting.available_permits() == 0 => return None,
+            None if lane.waiting.available_permits() == 0 => return None,
             None => Arc::new(new()),
         };
         list.push((name.to_owned(), Arc::clone(&kept)));
@@ -293,13 +312,15 @@ impl FeedServer {
         Ok(redirect(&snapshot.id))
     }
 
-    fn kept(&self, selection: &Selection) -> Result<Arc<Kept>, Refusal> {
+    fn kept(&self, selection: &Selection, start: Start) -> Result<Arc<Kept>, Refusal> {
         let options = &self.shared.options;
         let snapshots =
             || Snapshots::new(options.snapshot_shared, options.snapshot_kept, SNAPSHOTS_MAX);
         let answers = || Mutex::new(Answers { made: Vec::new(), snapshots: snapshots() });
         let new = || Kept { answers: answers(), making: AsyncMutex::default() };
-        self.shared.selections.of(&selection.name, new).ok_or_else(later)
+        let selections = &self.shared.selections;
+        let lane = selections.lane(start, self.shared.log.version());
+        selections.of(&selection.name, lane, new).ok_or_else(later)
     }
 
     /// Returns the selected changes after `have`; `None` if the consumer needs a snapshot.
@@ -316,8 +337,9 @@ impl FeedServer {
         if holes.after(have.serial).is_some_and(|(base, _)| base <= have.serial) {
             return Err(Refusal::missing(&holes));
         }
-        let kept = self.kept(selection)?;
-        let making = self.made(&kept, selection, Start::After(have.serial));
+        let start = Start::After(have.serial);
+        let kept = self.kept(selection, start)?;
+        let making = self.made(&kept, selection, start);
         let made = timeout(self.shared.options.patience, making).await;
         let made = made.map_err(|_elapsed| later())??;
         let to = made.view.version;
@@ -336,7 +358,7 @@ impl FeedServer {
     }
 
     async fn selected_snapshot(&self, selection: &Selection) -> Result<Arc<Snapshot>, Refusal> {
-        let kept = self.kept(selection)?;
+        let kept = self.kept(selection, Start::All)?;
         let now = clock::monotonic();
         let current = |answers: &mut Answers| {
             let view = self.shared.log.view();
@@ -426,9 +448,10 @@ impl FeedServer {
             let message = "a replica serves all of its collection alone";
             return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
         };
-        let Selections { turns, waiting, memory, .. } = &self.shared.selections;
-        let place = Arc::clone(waiting).try_acquire_owned().map_err(|_none| later())?;
-        let (turns, memory) = (Arc::clone(turns), memory.clone());
+        let selections = &self.shared.selections;
+        let lane = selections.lane(start, view.version);
+        let place = Arc::clone(&lane.waiting).try_acquire_owned().map_err(|_none| later())?;
+        let (turns, memory) = (Arc::clone(&lane.turns), selections.memory.clone());
         let (collection, selection) = (collection.clone(), selection.clone());
         let shutdown = self.shared.options.shutdown.clone();
         Ok(Pending(tokio::spawn(async move {

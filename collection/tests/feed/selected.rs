@@ -2,22 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::future::{Future as _, poll_fn};
 use std::io::Read as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use collection::feed::FeedOptions;
+use collection::feed::{FeedOptions, FeedServer, Selection};
 use collection::pull::{Kind, PullLimits, Puller, Summary};
 use collection::{Change, Collection, Error, Options, Stamp};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderName, HeaderValue};
 use net::client::Request;
+use soif::Record;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
 use crate::support::{
     Harm, Random, SOON, Server, Store, client, feed_client, now, oid, proxy, update,
 };
+
+const VIEW: &str = "harvest-view";
+
+type Takes = Arc<dyn Fn(&Record) -> bool + Send + Sync>;
 
 const WORDS: [&str; 3] = ["apple", "pear", "quince"];
 
@@ -186,6 +196,37 @@ async fn an_answer_is_made_once_and_its_files_go() {
     let (opened, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
     assert!(!dir.path().join("selected").exists());
     assert_eq!(opened.len(), had);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_long_keeps_no_changes_waiting() {
+    let source = Store::new();
+    source.fill(0..300, "apple", 50);
+    let feed = FeedServer::new(source.collection.clone(), FeedOptions::default());
+    let gate = Arc::new(Semaphore::new(0));
+    let (closed, runtime) = (Arc::clone(&gate), Handle::current());
+    let blocks: Takes = Arc::new(move |_| runtime.block_on(closed.acquire()).is_ok());
+    let ask = async |name: &str, takes: &Takes, parameters: &str| {
+        let selection = Selection { name: name.to_owned(), takes: Arc::clone(takes), among: None };
+        let request = http::Request::get(format!("/feed{parameters}")).header(VIEW, name);
+        let request = request.body(()).unwrap();
+        feed.respond_selected(request, &selection).await.status().as_u16()
+    };
+    // Far more of these than may be under way begin to make snapshots, which come to no end.
+    let all = (0..40).map(|it| format!("slow {it}")).collect::<Vec<_>>();
+    let mut snapshots = all.iter().map(|it| Box::pin(ask(it, &blocks, ""))).collect::<Vec<_>>();
+    let begun = poll_fn(|context| {
+        let polled = snapshots.iter_mut().map(|it| it.as_mut().poll(context));
+        let refused = polled.filter(|it| matches!(it, Poll::Ready(503))).count();
+        Poll::Ready(refused)
+    });
+    assert!(begun.await < 40);
+    let version = source.collection.version();
+    let after = format!("?since={}&epoch={}", version.serial - 10, version.epoch);
+    let takes: Takes = Arc::new(|_| true);
+    let delta = timeout(SOON, ask("quick", &takes, &after)).await;
+    gate.close();
+    assert_eq!(delta.unwrap(), 200);
 }
 
 /// A source changes, is compacted, served anew; connections break off and bytes turn. After each pull that succeeds, the
