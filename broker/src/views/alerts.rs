@@ -256,6 +256,10 @@ impl Alerts {
             for scanned in collection.pick(part.serials) {
                 message.add(&scanned?, &subset);
             }
+            if *membership.watch().borrow() != reached {
+                // What left by a change that another one has replaced is told with that one.
+                return Ok(Some((None, Cursor { serial: from, ..cursor })));
+            }
             cursor.serial = part.to;
             if !message.changed.is_empty() || !message.left.is_empty() || incomplete {
                 return Ok(Some((Some(message), cursor)));

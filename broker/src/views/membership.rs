@@ -226,7 +226,7 @@ impl Membership {
             let (key, value) = note?;
             let (mut standing, was) = (Standing::read(&value), Standing::read(&value));
             standing.left.retain(|name, left| {
-                horizon < *left && state.views.get(name).is_some_and(|it| it.since < *left)
+                horizon < left.last && state.views.get(name).is_some_and(|it| it.since < left.last)
             });
             if standing != was {
                 notes.push(noted(&key, standing.written()));

@@ -131,7 +131,13 @@ impl Message {
                 let (title, r#type) = (text("Title"), text("Type"));
                 self.changed.push(Told { title, r#type, ..object(&oid) });
             }
-            _ if subset.left.contains(scanned.serial) => self.left.push(object(&oid)),
+            // One that changed after it left may be there by both changes.
+            _ if subset.left.contains(scanned.serial) || subset.leaves.contains(scanned.serial) => {
+                let told = object(&oid);
+                if !self.left.contains(&told) {
+                    self.left.push(told);
+                }
+            }
             _ => {}
         }
     }

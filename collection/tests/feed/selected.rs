@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use collection::feed::{FeedOptions, FeedServer, Selection};
 use collection::pull::{Kind, PullLimits, Puller, Summary};
-use collection::{Change, Collection, Error, Options, Stamp};
+use collection::{Change, Collection, Error, KeptSubset, Options, Stamp, Subset};
 use flate2::read::MultiGzDecoder;
 use http::{HeaderName, HeaderValue};
+use http_body_util::BodyExt as _;
 use net::client::Request;
 use soif::Record;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use url::Url;
 
@@ -196,6 +197,42 @@ async fn an_answer_is_made_once_and_its_files_go() {
     let (opened, _) = Collection::open(dir.path(), Options::default(), now()).unwrap();
     assert!(!dir.path().join("selected").exists());
     assert_eq!(opened.len(), had);
+}
+
+#[tokio::test]
+async fn it_is_told_once_that_an_object_has_left() {
+    let source = Store::new();
+    source.commit(vec![update(1, "apple"), update(2, "apple")]);
+    let before = source.collection.version();
+    source.commit(vec![update(1, "pear")]);
+    let left = source.collection.version();
+    source.commit(vec![update(1, "quince")]);
+    let now = source.collection.version();
+    let mut subset = Subset { members: Arc::new([2].into()), ..Subset::default() };
+    subset.add_left(4, 3);
+    let (_reached, receiver) = watch::channel(now);
+    let kept = KeptSubset::new(receiver, move || Some(subset.clone()));
+    for is_compacted in [false, true] {
+        if is_compacted {
+            source.collection.compact(Stamp(1)).unwrap();
+        }
+        let feed = FeedServer::new(source.collection.clone(), FeedOptions::default());
+        // By its leaving, if that is still there, and by its last change.
+        for (since, count) in [(before, 2 - usize::from(is_compacted)), (left, 0), (now, 0)] {
+            let (among, takes): (_, Takes) = (Some(kept.clone()), Arc::new(|_| true));
+            let selection = Selection { name: "apple".to_owned(), takes, among };
+            let target = format!("/feed?since={}&epoch={}", since.serial, since.epoch);
+            let request = http::Request::get(target).header(VIEW, "apple").body(()).unwrap();
+            let response = feed.respond_selected(request, &selection).await;
+            assert_eq!(response.headers()["harvest-kind"], "delta");
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            let mut text = String::new();
+            MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+            let deletes: Vec<&str> = text.split("@DELETE").skip(1).collect();
+            assert_eq!(deletes.len(), count, "{since:?} {is_compacted} {text}");
+            assert!(deletes.iter().all(|it| it.contains("http://h/1\n")), "{text}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

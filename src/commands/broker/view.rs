@@ -9,10 +9,11 @@ use anyhow::{Context as _, bail};
 use broker::admin::settings_file;
 use broker::admin::views::{Tried, ViewStatus};
 use broker::config::edit::{self, EditError};
-use broker::source::{Part, Source};
+use broker::source::Part;
 use broker::status::Status;
 use broker::views;
 use broker::views::alerts::WebhookStatus;
+use query::Query;
 
 use super::{taxonomy, tune};
 use crate::output;
@@ -152,34 +153,45 @@ pub(super) fn path(query: &str, source: Option<&str>) -> String {
 /// Prints what would go of each source of which another part is to be pulled than a running broker pulls.
 pub(super) async fn leavings(file: &File) -> anyhow::Result<()> {
     let config = super::load(&file.config)?;
-    let asked = |it: &&Source| matches!(it.part, Some(Part::Query(_)));
-    let asked: Vec<&Source> = config.sources.iter().filter(asked).collect();
-    if asked.is_empty() {
+    let mut asked = config.sources.iter().filter_map(|it| Some((it, it.part.as_ref()?))).peekable();
+    if asked.peek().is_none() {
         return Ok(());
     }
     // The settings may be of a broker that does not run.
     let Ok(admin) = super::admin(file) else { return Ok(()) };
     let Ok(answer) = admin.get("status").await else { return Ok(()) };
     let Ok(status) = serde_json::from_slice::<Status>(&answer) else { return Ok(()) };
-    for source in asked {
-        let Some(Part::Query(query)) = &source.part else { continue };
+    for (source, part) in asked {
         let now = status.sources.iter().find(|it| it.name == source.name);
-        let then = source.part.as_ref().map(ToString::to_string);
-        // Views that a query names are those of the source.
-        let mut names_views = false;
-        query.for_each_leaf(&mut |it| names_views |= it.field.as_deref() == Some(views::FIELD));
-        if names_views || now.is_none_or(|it| it.part == then) {
+        let then = part.to_string();
+        let Some(now) = now.filter(|it| it.part.as_ref() != Some(&then)) else { continue };
+        let name = &source.name;
+        // Views are those of the source.
+        let Some(query) = query_without_views(part) else {
+            let objects = output::counted(now.objects, "object");
+            output::line(&format!(
+                "source {name}: {then} from now on: of its {objects} here those will go that \
+                 its broker does not count to that"
+            ))?;
             continue;
-        }
-        let answer = admin.get(&path(&query.to_string(), Some(&source.name))).await?;
+        };
+        let answer = admin.get(&path(&query.to_string(), Some(name))).await?;
         let Tried { source: Some(it), .. } = serde_json::from_slice(&answer)? else { continue };
         let of = output::counted(it.of, "object");
         output::line(&format!(
-            "source {}: another query: {} of its {of} here will go",
-            source.name, it.leaving
+            "source {name}: another query: {} of its {of} here will go",
+            it.leaving
         ))?;
     }
     Ok(())
+}
+
+/// Returns the query of a part, if it names no views.
+fn query_without_views(part: &Part) -> Option<&Query> {
+    let Part::Query(query) = part else { return None };
+    let mut names_views = false;
+    query.for_each_leaf(&mut |it| names_views |= it.field.as_deref() == Some(views::FIELD));
+    (!names_views).then_some(query)
 }
 
 /// Writes the edited settings, and has the broker read them if it runs.

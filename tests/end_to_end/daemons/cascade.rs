@@ -107,6 +107,10 @@ fn three_brokers_in_a_row_have_what_each_asks_for() {
     assert!(checked.contains(&expected), "{checked}");
     b.running.signal("HUP");
     b.pulls_until("*", 1);
+    fs::write(&b.file, edited("view = \"fruits\"")).unwrap();
+    let checked = b.command(&["check"]);
+    let expected = "source above: its view fruits from now on: of its 1 object here those will go";
+    assert!(checked.contains(expected), "{checked}");
 
     // Mistakes are named, and nothing is written.
     let file = a.file.to_str().unwrap();

@@ -32,7 +32,7 @@ impl Extents {
     pub(super) fn change(&mut self, serial: u64, before: &Standing, after: &Standing) {
         for (name, left) in &before.left {
             if let Some((_, subset)) = self.kept.get_mut(name) {
-                Arc::make_mut(&mut subset.left).remove(*left);
+                subset.remove_left(left.last);
             }
         }
         for name in after.within.iter() {
@@ -44,7 +44,7 @@ impl Extents {
             if let Some((_, subset)) = self.kept.get_mut(name) {
                 // It may have been counted already, by its last change.
                 Arc::make_mut(&mut subset.members).remove(serial);
-                Arc::make_mut(&mut subset.left).insert(*left);
+                subset.add_left(left.last, left.by);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The standing of an object: the views that have it, and those that had it. It is a note of the collection, of lines:
-//! `NAME`, and `!NAME SERIAL` with the serial of the last change of an object that is not in that view any more.
+//! `NAME`, and `!NAME LAST` or `!NAME LAST BY` with the serials of the last change of an object that is not in that view any
+//! more, and of the change by which it left, if that is another one.
 //!
 //! Sans-I/O.
 
@@ -13,8 +14,24 @@ const LEFT: char = '!';
 pub(super) struct Standing {
     /// The views that have it.
     pub(super) within: BTreeSet<String>,
-    /// The views that had it, each with the serial of its last change.
-    pub(super) left: BTreeMap<String, u64>,
+    /// The views that had it.
+    pub(super) left: BTreeMap<String, Left>,
+}
+
+/// By what an object left a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    /// Serial of its last change.
+    pub(super) last: u64,
+    /// Serial of the change by which it left.
+    pub(super) by: u64,
+}
+
+impl Left {
+    fn read(text: &str) -> Option<Self> {
+        let (last, by) = text.split_once(' ').unwrap_or((text, text));
+        Some(Self { last: last.parse().ok()?, by: by.parse().ok()? })
+    }
 }
 
 impl Standing {
@@ -26,9 +43,9 @@ impl Standing {
                 None => drop(read.within.insert(line.to_owned())),
                 Some(line) => {
                     let parts = line.split_once(' ');
-                    let left =
-                        parts.and_then(|(name, it)| Some((name.to_owned(), it.parse().ok()?)));
-                    read.left.extend(left);
+                    read.left.extend(
+                        parts.and_then(|(name, it)| Some((name.to_owned(), Left::read(it)?))),
+                    );
                 }
             }
         }
@@ -37,15 +54,20 @@ impl Standing {
 
     /// Returns the note; `None`: nothing has to be noted.
     pub(super) fn written(&self) -> Option<Vec<u8>> {
-        let left = self.left.iter().map(|(name, serial)| format!("{LEFT}{name} {serial}"));
+        let left = self.left.iter().map(|(name, Left { last, by })| match last == by {
+            true => format!("{LEFT}{name} {last}"),
+            false => format!("{LEFT}{name} {last} {by}"),
+        });
         let lines: Vec<String> = self.within.iter().cloned().chain(left).collect();
         (!lines.is_empty()).then(|| lines.join("\n").into_bytes())
     }
 
     /// Returns the standing after a change with this serial, since which these views have the object.
     pub(super) fn after(&self, serial: u64, now: BTreeSet<String>) -> Self {
-        let before = self.within.iter().chain(self.left.keys());
-        let left = before.filter(|it| !now.contains(*it)).map(|it| (it.clone(), serial)).collect();
+        let leaves = self.within.iter().map(|it| (it, serial));
+        let before = self.left.iter().map(|(name, it)| (name, it.by)).chain(leaves);
+        let left = before.filter(|it| !now.contains(it.0));
+        let left = left.map(|(name, by)| (name.clone(), Left { last: serial, by })).collect();
         Self { within: now, left }
     }
 }
@@ -62,7 +84,10 @@ mod tests {
         let one = both.after(4, names(&["b"]));
         assert_eq!(one.written().unwrap(), b"b\n!a 4");
         assert_eq!(Standing::read(b"b\n!a 4\n!c\n!d x"), one);
-        assert_eq!(one.after(7, names(&[])), Standing::read(b"!a 7\n!b 7"));
+        let none = one.after(7, names(&[]));
+        assert_eq!(none.written().unwrap(), b"!a 7 4\n!b 7");
+        assert_eq!(none, Standing::read(b"!a 7 4\n!b 7\n!c 7 x"));
+        assert_eq!(none.after(9, names(&["a"])), Standing::read(b"a\n!b 9 7"));
         assert_eq!(one.after(7, names(&["a", "b"])), both);
         assert_eq!(Standing::default().after(3, names(&[])).written(), None);
     }

@@ -91,8 +91,9 @@ impl Consumers {
             let scanned = scanned.unwrap();
             let Some(oid) = scanned.change.oid() else { continue };
             let live = collection.serial(&oid).unwrap();
-            let has_left = since.is_some()
-                && subset.as_ref().is_none_or(|it| it.left.contains(scanned.serial));
+            let has_left = since.is_some_and(|since| {
+                subset.as_ref().is_none_or(|it| it.has_lost(scanned.serial, since))
+            });
             let is_there = match scanned.change {
                 Change::Update(record) if live == Some(scanned.serial) => {
                     let is_member =
@@ -100,6 +101,11 @@ impl Consumers {
                     is_member && query.matches(&record).is_some()
                 }
                 Change::Delete(_) => false,
+                Change::Update(_)
+                    if subset.as_ref().is_some_and(|it| it.leaves.contains(scanned.serial)) =>
+                {
+                    false
+                }
                 _ => continue,
             };
             if is_there {
@@ -223,6 +229,46 @@ fn run(seed: u64) -> [usize; 2] {
         }
     }
     told
+}
+
+#[test]
+fn nobody_is_told_twice_that_an_object_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let (present, collection) = (Present::default(), open(dir.path()));
+    let keeper = Membership::new(collection.clone(), present.clone());
+    let views = views(&BTreeMap::from([("a", "apple".to_owned())]));
+    present.set(views.clone());
+    let (view, mut consumers) = (views.get("a").unwrap(), BTreeMap::<_, Consumers>::new());
+    let commit = |n: usize, words: &str| {
+        let changes = vec![Change::Update(record(n, words))];
+        collection.commit(Batch { changes, notes: Vec::new() }, Stamp(2)).unwrap();
+        keeper.round(&|| false).unwrap();
+    };
+    let mut pull = |consumer: &'static str| {
+        let (name, kept) = keeper.subset(view).unwrap();
+        let consumer = consumers.entry(consumer).or_default();
+        consumer.pull(("a", name, &view.whole), Some(kept), &collection)
+    };
+    commit(1, "apple");
+    commit(2, "apple");
+    assert_eq!((pull("often"), pull("seldom")), (0, 0));
+    commit(1, "pear");
+    assert_eq!((pull("often"), pull("often")), (1, 0));
+    for words in ["quince", "medlar", "pear"] {
+        commit(1, words);
+        assert_eq!(pull("often"), 0);
+        collection.compact(Stamp(2)).unwrap();
+    }
+    // The change by which it left is not there any more.
+    assert_eq!((pull("seldom"), pull("seldom"), pull("often")), (1, 0, 0));
+    commit(1, "apple");
+    assert_eq!((pull("seldom"), pull("often")), (0, 0));
+    commit(1, "pear");
+    commit(2, "pear");
+    commit(1, "quince");
+    // By its leaving, and by its last change.
+    assert_eq!((pull("seldom"), pull("often")), (3, 3));
+    assert_eq!((pull("seldom"), pull("often")), (0, 0));
 }
 
 #[test]

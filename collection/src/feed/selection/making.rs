@@ -1,6 +1,7 @@
 //! The making of an answer: the selected changes of a log, as members of their own.
 //!
-//! A change that another one has replaced since is left out: that one is in this answer, or will be in the next.
+//! A change that another one has replaced since is left out: that one is in this answer, or will be in the next. But
+//! that an object has left by it is told.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,6 +37,8 @@ pub(super) struct Making<'a> {
     changes: Drafter,
     /// The commit of what is read.
     commit: u64,
+    /// The serial up to which the consumer has all.
+    since: u64,
     /// The last serial written so far.
     base: u64,
     is_snapshot: bool,
@@ -67,6 +70,7 @@ impl<'a> Making<'a> {
             shutdown,
             changes,
             commit: 0,
+            since: 0,
             base: 0,
             is_snapshot: false,
             objects: 0,
@@ -98,7 +102,7 @@ impl<'a> Making<'a> {
                 (view.parts(since), missing, since)
             }
         };
-        (self.base, self.is_snapshot) = (since, start == Start::All);
+        (self.since, self.base, self.is_snapshot) = (since, since, start == Start::All);
         for part in parts {
             self.part(&part, since)?;
         }
@@ -137,13 +141,11 @@ impl<'a> Making<'a> {
         let change = match change {
             Change::Update(record) => {
                 let Some(oid) = Oid::of(&record) else { return Ok(()) };
-                if self.live(&oid)? != Some(serial) {
-                    return Ok(());
-                }
-                if self.has(serial) && (self.selection.takes)(&record) {
+                let is_last = self.live(&oid)? == Some(serial);
+                if is_last && self.has(serial) && (self.selection.takes)(&record) {
                     self.objects += 1;
                     Change::Update(record)
-                } else if !self.is_snapshot && (self.has(serial) || self.has_lost(serial)) {
+                } else if !self.is_snapshot && self.lets_go(serial, is_last) {
                     Change::Delete(oid)
                 } else {
                     return Ok(());
@@ -187,9 +189,18 @@ impl<'a> Making<'a> {
         self.subset.as_ref().is_none_or(|it| it.members.contains(serial))
     }
 
+    /// Returns whether a consumer may have had the object of an update that is not selected. Of one that another change
+    /// has replaced it counts alone that the object left by it: that other one does not tell of it.
+    fn lets_go(&self, serial: u64, is_last: bool) -> bool {
+        match (&self.subset, is_last) {
+            (subset, true) => subset.is_none() || self.has(serial) || self.has_lost(serial),
+            (subset, false) => subset.as_ref().is_some_and(|it| it.leaves.contains(serial)),
+        }
+    }
+
     /// Returns whether a consumer may have had the object of a change that is not, or is no longer, there.
     fn has_lost(&self, serial: u64) -> bool {
-        self.subset.as_ref().is_none_or(|it| it.left.contains(serial))
+        self.subset.as_ref().is_none_or(|it| it.has_lost(serial, self.since))
     }
 
     /// Writes the complete drafts if there are at least `least`.
