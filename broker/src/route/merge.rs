@@ -91,8 +91,7 @@ pub(crate) fn merged(mut parts: Vec<Part>, wanted: Wanted) -> Answer {
         ranked.retain(|it| it.0);
     }
     ranked.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| order(wanted.sort, &a.1, &b.1)));
-    let all = ranked.into_iter().map(|it| it.1);
-    let hits = without_repeats(all, wanted.duplicates, (&mut merged, &mut counts));
+    let hits = without_repeats(ranked, wanted.duplicates, (&mut merged, &mut counts));
     merged.hits = hits.into_iter().skip(wanted.offset).take(wanted.limit).collect();
     let most = |(facet, values)| (str::to_owned(facet), most(facet, values));
     merged.facets = counts.into_iter().map(most).collect();
@@ -180,19 +179,21 @@ fn keep_one_spelling(parts: &mut [Part]) -> bool {
     best.is_some()
 }
 
-/// Returns hits of which none is another one's duplicate; those that are left out are named by it, and not counted.
+/// Returns hits, each after whether it has all words, of which none is another one's duplicate; those that are left out
+/// are named by it, and not counted.
 fn without_repeats(
-    all: impl Iterator<Item = Hit>,
+    all: Vec<(bool, Hit)>,
     duplicates: bool,
     (answer, counts): (&mut Answer, &mut BTreeMap<&'static str, HashMap<String, u64>>),
 ) -> Vec<Hit> {
     let mut kept: Vec<Hit> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    for hit in all {
+    for (has_all, hit) in all {
         let keys = keys(&hit, duplicates);
         match keys.iter().find_map(|it| places.get(it)).copied() {
             Some(at) => {
                 answer.total = answer.total.saturating_sub(1);
+                answer.total_all = answer.total_all.saturating_sub(u64::from(has_all));
                 for (facet, value) in [
                     (Facet::Type, &hit.r#type),
                     (Facet::Host, &hit.host),
@@ -408,7 +409,8 @@ mod tests {
         assert_eq!(merged(vec![a.clone(), b.clone()], each).hits.len(), 6);
         let all = merged(vec![a, b], at(0, 10));
         assert_eq!(oids(&all), ["1:http://a/1", "1:file:///x", "3:http://c/", "2:file:///x"]);
-        assert_eq!(all.total, 4);
+        // All have all words.
+        assert_eq!((all.total, all.total_all), (4, 4));
         assert_eq!(all.hits[0].duplicates[0].url, "http://b/1");
         assert!(!all.hits[0].duplicates[0].similar);
         // Another gatherer's record of one address.
