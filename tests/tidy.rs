@@ -56,6 +56,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "freshness",
             "collection",
             "exchange",
+            "disk",
             "net",
             "settings",
             "watcher",

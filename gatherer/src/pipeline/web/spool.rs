@@ -2,21 +2,22 @@
 //! fetches nothing again but what was under way.
 //!
 //! An answer is written before its request counts as ended. That is enough for the end of a process; several times a
-//! second what was written is synced, so that a power cut costs no more than that. A segment, one file of many
-//! answers, is deleted once nothing in it is of use: all its answers are committed, or led to nothing that is.
+//! second what was written is synced, with the names of new segments, so that a power cut costs no more than that. A
+//! segment, one file of many answers, is deleted once nothing in it is of use: all its answers are committed, or led to
+//! nothing that is.
 //!
 //! An answer on the disk is the lengths of its head and of its body and their CRC-32 (each a number of four bytes,
 //! little-endian), the head as JSON, and the body. The first that is not whole ends a segment.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufReader, Read as _, Write as _};
+use std::fs;
+use std::io::{self, BufReader, Read as _};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use disk::{Disk, File};
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -24,7 +25,7 @@ use url::Url;
 use crate::lock::lock;
 use crate::validator::Validator;
 
-/// Length from which on a segment takes no more answers, in bytes.
+/// Usual length from which on a segment takes no more answers, in bytes.
 const SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Length of all segments from which on no answer is kept, in bytes: more than may wait for the commit.
@@ -100,6 +101,8 @@ struct State {
     is_open: bool,
     /// Segments that were written to since the last sync.
     unsynced: Vec<Arc<Segment>>,
+    /// Whether there are new segments among them.
+    has_new: bool,
     /// Whether the disk has failed: then no more is kept.
     has_failed: bool,
     /// Number of the next segment.
@@ -111,14 +114,21 @@ struct State {
 /// The spool of one root.
 #[derive(Debug)]
 pub(crate) struct Spool {
+    disk: Disk,
     folder: PathBuf,
+    /// Length from which on a segment takes no more answers, in bytes.
+    segment_bytes: u64,
     state: Mutex<State>,
 }
 
 impl Spool {
     /// Returns the spool in `folder`, which need not exist.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, state: Mutex::default() }
+        Self::on(Disk::System, folder, SEGMENT_BYTES)
+    }
+
+    fn on(disk: Disk, folder: PathBuf, segment_bytes: u64) -> Self {
+        Self { disk, folder, segment_bytes, state: Mutex::default() }
     }
 
     /// Finds the answers that an earlier process has left and that `is_wanted`. Of a spool that cannot be read,
@@ -133,10 +143,10 @@ impl Spool {
         for number in numbers {
             state.next = number + 1;
             let path = self.path(number);
-            let Ok(file) = File::open(&path) else { continue };
+            let Ok(file) = self.disk.open_to_read(&path) else { continue };
             let segment = Arc::new(Segment { path, file });
             let mut at = 0;
-            let mut reader = BufReader::new(&segment.file);
+            let mut reader = BufReader::new(&**segment.file.real());
             while let Some((head, head_bytes, body_bytes)) = read_one(&mut reader) {
                 let place = Place { segment: segment.clone(), at, head_bytes, body_bytes };
                 at += (NUMBERS_BYTES + head_bytes + body_bytes) as u64;
@@ -144,6 +154,9 @@ impl Spool {
                     state.left.insert(head.url, place);
                 }
             }
+            // That process may have been killed before it synced this.
+            state.unsynced.push(segment.clone());
+            state.has_new = true;
             state.segments.push((segment, at));
         }
     }
@@ -181,19 +194,17 @@ impl Spool {
             return Ok(None);
         }
         if !state.is_open {
-            DirBuilder::new().recursive(true).mode(MODES.0).create(&self.folder)?;
+            self.disk.make_directories(&self.folder, Some(MODES.0))?;
             let path = self.path(state.next);
-            let mut options = OpenOptions::new();
-            let file =
-                options.read(true).append(true).create_new(true).mode(MODES.1).open(&path)?;
+            let file = self.disk.create_new(&path, MODES.1)?;
             state.next += 1;
-            state.is_open = true;
+            (state.is_open, state.has_new) = (true, true);
             state.segments.push((Arc::new(Segment { path, file }), 0));
         }
         let Some((segment, length)) = state.segments.last_mut() else { return Ok(None) };
-        (&segment.file).write_all(bytes)?;
+        segment.file.write_all_at(bytes, *length)?;
         *length += bytes.len() as u64;
-        let (segment, is_full) = (segment.clone(), SEGMENT_BYTES <= *length);
+        let (segment, is_full) = (segment.clone(), self.segment_bytes <= *length);
         if is_full {
             state.is_open = false;
         }
@@ -205,11 +216,17 @@ impl Spool {
 
     /// Syncs what was written since the last call. Blocks.
     pub(super) fn sync(&self) {
-        let unsynced = std::mem::take(&mut lock(&self.state).unsynced);
+        let mut state = lock(&self.state);
+        let (unsynced, has_new) =
+            (std::mem::take(&mut state.unsynced), std::mem::take(&mut state.has_new));
+        drop(state);
         for segment in unsynced {
             if let Err(error) = segment.file.sync_data() {
                 tracing::warn!(%error, "cannot sync {}", segment.path.display());
             }
+        }
+        if has_new && let Err(error) = self.disk.sync(&self.folder) {
+            tracing::warn!(%error, "cannot sync {}", self.folder.display());
         }
     }
 
@@ -228,8 +245,8 @@ impl Spool {
         let mut free = free.into_iter();
         state.segments.retain(|(segment, _)| {
             let is_free = free.next().unwrap_or_default();
-            if is_free {
-                remove(&segment.path);
+            if is_free && let Err(error) = self.disk.remove_file(&segment.path) {
+                tracing::warn!(%error, "cannot delete {}", segment.path.display());
             }
             !is_free
         });
@@ -238,21 +255,13 @@ impl Spool {
     /// Deletes all that is there: the pass is over. Blocks.
     pub(crate) fn clear(&self) {
         *lock(&self.state) = State::default();
-        if self.folder.exists()
-            && let Err(error) = fs::remove_dir_all(&self.folder)
-        {
+        if let Err(error) = self.disk.remove_tree(&self.folder) {
             tracing::warn!(%error, "cannot delete {}", self.folder.display());
         }
     }
 
     fn path(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number}.spool"))
-    }
-}
-
-fn remove(path: &Path) {
-    if let Err(error) = fs::remove_file(path) {
-        tracing::warn!(%error, "cannot delete {}", path.display());
     }
 }
 
@@ -273,7 +282,7 @@ fn to_bytes(head: &Head, body: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Reads the head of the next answer, and the lengths of head and body; `None` if it is not whole.
-fn read_one(reader: &mut BufReader<&File>) -> Option<(Head, usize, usize)> {
+fn read_one(reader: &mut BufReader<&fs::File>) -> Option<(Head, usize, usize)> {
     let mut number = || {
         let mut bytes = [0; 4];
         reader.read_exact(&mut bytes).ok()?;
@@ -297,7 +306,12 @@ fn read_one(reader: &mut BufReader<&File>) -> Option<(Head, usize, usize)> {
 }
 
 #[cfg(test)]
+mod power_cut;
+
+#[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn head(path: &str, at_ms: u64) -> Head {
@@ -390,6 +404,7 @@ mod tests {
         drop(spool);
         let next = Spool::new(data.path().to_owned());
         next.recover(|_| true);
+        next.sync();
         next.sweep(&|| false);
         assert_eq!(files(data.path()), 1);
         let url = Url::parse("http://h.example/4").unwrap();
@@ -409,7 +424,7 @@ mod tests {
         lock(&spool.state).segments.push((
             Arc::new(Segment {
                 path: data.path().join("x"),
-                file: File::create(data.path().join("x")).unwrap(),
+                file: Disk::System.create(&data.path().join("x")).unwrap(),
             }),
             SPOOL_BYTES_MAX + 1,
         ));
