@@ -85,6 +85,8 @@ fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {
     let root_state = site.root_state(&plan.root.url).ok();
     let frontier = root_state.and_then(|it| lock(&it.frontier).clone());
     // Let go before the problems are looked at: whoever has them may want the frontier.
+    let crawled = note.as_ref().and_then(|it| it.crawled.as_ref());
+    let without = crawled.and_then(|it| it.without.as_deref());
     let found = frontier.map(|frontier| {
         let frontier = lock(&frontier);
         let robots = frontier.robots(url).map(|it| it.decide(url, now_ms).to_string());
@@ -93,18 +95,22 @@ fn explain_under(site: &Site, plan: &WebPlan, url: &Url) -> Explanation {
             State::Unknown if plan.web.depth < u16::MAX => {
                 "unknown: no page or list within `depth` has named it".to_owned()
             }
+            // What has failed says so itself.
+            State::Done => without.map_or_else(|| "done".to_owned(), |it| format!("done: {it}")),
             state => state.to_string(),
         };
         (state, robots)
     });
     let (state, robots) = found.map_or((None, None), |(state, robots)| (Some(state), robots));
     let rule = plan.filter.refuses(url).map(|it| format!("out: {}", plan.web.rule(it)));
-    let remembered = || match &note {
-        Some(note) if note.is_empty() => "nothing was there when it was asked for".to_owned(),
-        Some(_) => "done in an earlier pass".to_owned(),
-        None => "not crawled since the start".to_owned(),
+    let remembered = || match (&note, without) {
+        (Some(_), Some(without)) => format!("done in an earlier pass: {without}"),
+        (Some(note), None) if note.is_empty() => {
+            "nothing was there when it was asked for".to_owned()
+        }
+        (Some(_), None) => "done in an earlier pass".to_owned(),
+        (None, _) => "not crawled since the start".to_owned(),
     };
-    let crawled = note.as_ref().and_then(|it| it.crawled.as_ref());
     let problems = lock(&site.problems);
     let problem = problems.newest().find(|it| it.object == url.as_str());
     Explanation {

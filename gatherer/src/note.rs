@@ -69,6 +69,22 @@ impl ObjectNote {
         self.records.is_empty() && gone.is_some()
     }
 
+    /// Returns what stays of the note when the records go: of a page, the answer that says why it has none.
+    pub(crate) fn left(mut self) -> Option<Self> {
+        let why = self.crawled.as_ref().and_then(|it| it.without.as_ref());
+        let is_left = why.is_some() && !self.records.is_empty();
+        self.records.clear();
+        is_left.then_some(self)
+    }
+
+    /// Returns whether a page's records, or its place beside that of its twin, go at `now_ms`: it is gone, and the
+    /// grace is over.
+    pub(crate) fn is_over(&self, grace_ms: u64, now_ms: u64) -> bool {
+        let gone = self.crawled.as_ref().and_then(|it| it.gone);
+        let has_any = !self.records.is_empty() || self.is_twin();
+        has_any && gone.is_some_and(|it| it.is_over(grace_ms, now_ms))
+    }
+
     /// Returns whether another object's record stands for this one.
     pub fn is_twin(&self) -> bool {
         self.records.is_empty() && self.crawled.as_ref().is_some_and(|it| it.twin_of.is_some())

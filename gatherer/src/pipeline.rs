@@ -10,6 +10,7 @@
 
 mod commit;
 mod prepare;
+mod refused;
 mod room;
 mod run;
 mod tree;

@@ -17,6 +17,10 @@ use super::{Order, Settings};
 use crate::key::origin;
 use crate::robots::{Known, State};
 
+/// Schemes of servers with connections of state, which serve one request after the other: more of them are for other
+/// clients, and with TLS data connections of one could be taken for those of another.
+const SERIAL: [&str; 4] = ["ftp", "ftps", "news", "snews"];
+
 /// URLs of one depth, first and last, linked by their entries.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
@@ -45,6 +49,8 @@ pub(super) struct Host {
     queues: BTreeMap<u16, Queue>,
     /// The host is in the list of its server.
     is_listed: bool,
+    /// Nothing else is asked of its server while it is asked for.
+    is_serial: bool,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +125,7 @@ impl Hosts {
             pause: None,
             queues: BTreeMap::new(),
             is_listed: false,
+            is_serial: SERIAL.contains(&url.scheme()),
         });
         Some(id)
     }
@@ -169,7 +176,11 @@ impl Hosts {
         if let Some((at_ms, turn)) = server.turn.take() {
             self.turns.remove(&(at_ms, turn, id));
         }
-        if !server.hosts.is_empty() && server.requests < settings.host_requests_max.max(1) {
+        let Some(next) = server.hosts.front().and_then(|it| self.hosts.get(*it as usize)) else {
+            return;
+        };
+        let most = if next.is_serial { 1 } else { settings.host_requests_max.max(1) };
+        if server.requests < most {
             self.given += 1;
             server.turn = Some((server.next_ms, self.given));
             self.turns.insert((server.next_ms, self.given, id));
@@ -343,7 +354,28 @@ fn is_loopback(name: &Name<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Candidate, Frontier, Next};
     use super::*;
+    use crate::robots::Answer;
+
+    #[test]
+    fn servers_that_list_what_they_have_are_asked_for_one_thing_at_a_time() {
+        for (scheme, expected) in [("http", 8), ("gopher", 8), ("ftps", 1), ("snews", 1)] {
+            let schemes = vec![scheme.to_owned()];
+            let settings =
+                Settings { schemes, host_requests_max: 8, delay_ms: 0, ..Settings::default() };
+            let mut frontier = Frontier::new(settings, Box::new(|_| None));
+            for it in 0..20 {
+                let url = Url::parse(&format!("{scheme}://127.0.0.1/{it}")).unwrap();
+                frontier.push(Candidate { url: &url, depth: 0, known: false });
+            }
+            let Next::Robots { url } = frontier.next(0) else { panic!("{frontier:?}") };
+            frontier.robots_answered(&url, Answer::Status(404), 0);
+            let under_way = std::iter::repeat_with(|| frontier.next(0))
+                .take_while(|it| matches!(it, Next::Fetch { .. }));
+            assert_eq!(under_way.count(), expected, "{scheme}");
+        }
+    }
 
     #[test]
     fn this_machine_is_known_in_urls_of_any_scheme() {

@@ -12,6 +12,8 @@ use crate::object::Leads;
 
 /// Beginnings of links that hold data or programs, which may be long, and lead nowhere.
 const WITHIN: [&str; 2] = ["data:", "javascript:"];
+/// Schemes of links that lead to objects.
+const SCHEMES: [&str; 8] = ["http", "https", "ftp", "ftps", "gopher", "file", "news", "snews"];
 /// Longest base, in bytes: each relative link has a copy of it.
 const BASE_BYTES_MAX: usize = 8 * 1024;
 /// Room for a link that a crawl follows, in bytes.
@@ -103,7 +105,7 @@ impl<'t> Links<'t> {
         if let Some(url) = self.directory.as_deref().and_then(|it| beside(it, &link)) {
             self.push(url);
         } else if let Some(url) = self.resolve(&link)
-            && matches!(url.scheme(), "http" | "https" | "ftp" | "gopher" | "file" | "news")
+            && SCHEMES.contains(&url.scheme())
         {
             self.push(url.into());
         }
@@ -230,6 +232,18 @@ mod tests {
         assert!(urls[2].starts_with(&long) && urls[2].len() <= BASE_BYTES_MAX + 1);
         // Three fit, and one shows that there are more.
         assert_eq!(urls.len(), 2 + 4);
+    }
+
+    #[test]
+    fn links_lead_to_objects_of_all_protocols() {
+        let page = Url::parse("ftps://h.example/d/p.html").ok();
+        let mut links = Links::new(page, &Settings::default());
+        let written = "a.html /b FTPS://f.example/c snews://n.example/comp.x snews:1@x news:comp.x ftp://f/ \
+                       mailto:a@b telnet://t/ tel:1 ldap://l/ sftp://s/ nntps://n/";
+        written.split(' ').for_each(|it| links.add(it));
+        let expected = "ftps://h.example/d/a.html ftps://h.example/b ftps://f.example/c \
+                        snews://n.example/comp.x snews:1@x news:comp.x ftp://f/";
+        assert_eq!(links.finish().0, expected.split(' ').collect::<Vec<_>>());
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Crawled {
     /// Whether the content as last read asks for no record.
     #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hidden: bool,
+    /// The answer that has left it without a record, in words.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<String>,
     /// The URL that the page calls its own, if it is another.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub canonical: Option<String>,

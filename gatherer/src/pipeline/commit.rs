@@ -12,6 +12,7 @@ use collection::{Batch, Change, Note, Oid, Stamp};
 use net::clock;
 
 use super::prepare::prepare;
+use super::refused::commit;
 use super::run::{Access, Candidate, Order, Prepared, Run, WalkResult};
 use crate::known::{Losses, Top, hold};
 use crate::lock::lock;
@@ -39,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(50);
 enum Waiting {
     /// The file's records and its note.
     Prepared(Prepared),
-    /// The file has vanished: its note and all its records are deleted.
+    /// The file has vanished: its note and all its records are deleted. Of a page stays why it has none.
     Vanished { url: String, key: Vec<u8> },
 }
 
@@ -98,7 +99,7 @@ impl<'a> Committer<'a> {
         let (run, stage) = (self.run, &self.run.site.metrics.commit);
         let _one_at_a_time = lock(&run.root.commit);
         let mut batch = std::mem::take(&mut self.extra);
-        let mut files = Vec::new();
+        let (mut files, mut gathered) = (Vec::new(), 0);
         let is_prepared = |it: &&Waiting| matches!(it, Waiting::Prepared(_));
         let prepared = self.waiting.iter().filter(is_prepared).count();
         for file in self.waiting.drain(..) {
@@ -109,7 +110,10 @@ impl<'a> Committer<'a> {
             let overtaken = lock(&run.root.known).is_overtaken(url, run.walk);
             let file = if overtaken { None } else { refreshed(run, file) };
             match file {
-                Some(file) => files.push(add_to_batch(run, file, &mut batch)?),
+                Some(file) => {
+                    gathered += u64::from(matches!(file, Waiting::Prepared(_)));
+                    files.push(add_to_batch(run, file, &mut batch)?);
+                }
                 None => {
                     stage.drop_one("overtaken");
                     run.site.counts.done.fetch_add(1, Relaxed);
@@ -123,7 +127,7 @@ impl<'a> Committer<'a> {
             }
             return Err(error);
         }
-        count(run, &batch, &files);
+        count(run, &batch, (files.len() as u64, gathered));
         let mut known = lock(&run.root.known);
         for (url, committed) in files {
             match committed {
@@ -354,7 +358,7 @@ fn refreshed(run: &Run<'_>, file: Waiting) -> Option<Waiting> {
 type Committed = (Option<Validator>, u64);
 
 /// Adds a file to a batch. Returns its URL and its new entry in the known set (`None`: it is
-/// deleted).
+/// forgotten).
 fn add_to_batch(
     run: &Run<'_>,
     file: Waiting,
@@ -372,10 +376,11 @@ fn add_to_batch(
         Waiting::Vanished { url, key } => {
             let stored = run.site.collection.note(&key)?;
             let note: Option<ObjectNote> = stored.as_deref().and_then(note::from_bytes);
-            let records = note.map(|note| note.records).unwrap_or_default();
-            run.site.let_go(&run.plan.url, &url, &records, batch)?;
-            batch.notes.push(Note { key, value: None });
-            Ok((url, None))
+            let records = note.as_ref().map(|it| it.records.as_slice()).unwrap_or_default();
+            run.site.let_go(&run.plan.url, &url, records, batch)?;
+            let left = note.and_then(ObjectNote::left);
+            batch.notes.push(Note { key, value: left.as_ref().map(note::to_bytes) });
+            Ok((url, left.map(|it| (None, it.brief.basis_fingerprint()))))
         }
     }
 }
@@ -420,80 +425,12 @@ fn for_each_vanished(
     Ok(())
 }
 
-/// Commits a batch. A record or note that the collection refuses becomes a problem; the others are
-/// committed.
-fn commit(run: &Run<'_>, batch: &mut Batch) -> Result<(), collection::Error> {
-    while !batch.is_empty() {
-        match run.site.collection.commit(&*batch, Stamp(clock::now_ms())) {
-            Ok(_version) => {
-                run.site.metrics.commits.fetch_add(1, Relaxed);
-                break;
-            }
-            Err(collection::Error::Refused { position, object, reason }) => {
-                let is_note = |it: &Note| {
-                    object.starts_with("note ")
-                        && object.ends_with(&*String::from_utf8_lossy(&it.key))
-                };
-                if batch.notes.get(position).is_some_and(is_note) {
-                    // Without its note, the file is read again at the next start.
-                    batch.notes.remove(position);
-                } else if let Some(at) = refused_at(&batch.changes, position, &object) {
-                    batch.changes.remove(at);
-                } else {
-                    return Err(collection::Error::Refused { position, object, reason });
-                }
-                run.site.problem(object, "refused", reason.to_owned());
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Returns the position of a change that the collection has refused; `None` if it is not found. It
-/// is at `position` or after it, since the collection does not count suppressed changes.
-fn refused_at(changes: &[Change], position: usize, object: &str) -> Option<usize> {
-    let is_it = |change: &Change| match change {
-        Change::Update(record) => record.url == object,
-        Change::Refresh(oid, _)
-        | Change::Delete(oid)
-        | Change::Withdraw(oid, _)
-        | Change::Suppress(oid, _) => oid.to_string() == object,
-        Change::Confirm { root, .. } => root == object,
-    };
-    let offset = changes.get(position..)?.iter().position(is_it)?;
-    Some(position + offset)
-}
-
-fn count(run: &Run<'_>, batch: &Batch, files: &[(String, Option<Committed>)]) {
+fn count(run: &Run<'_>, batch: &Batch, (files, gathered): (u64, u64)) {
     let of =
         |wanted: fn(&Change) -> bool| batch.changes.iter().filter(|it| wanted(it)).count() as u64;
     let updated = of(|it| matches!(it, Change::Update(_)));
     let deleted = of(|it| matches!(it, Change::Delete(_)));
     run.site.count_changes(updated, deleted);
-    let gathered = files.iter().filter(|(_, committed)| committed.is_some()).count() as u64;
     run.site.counts.done.fetch_add(gathered, Relaxed);
-    run.site.metrics.commit.leave(files.len() as u64);
-}
-
-#[cfg(test)]
-mod tests {
-    use soif::Record;
-
-    use super::*;
-
-    #[test]
-    fn a_refused_change_is_found_after_suppressed_ones() {
-        let changes: Vec<Change> = vec![
-            Change::Update(Record::new("FILE", "file:///a")),
-            Change::Update(Record::new("FILE", "file:///b")),
-            Change::Delete(Oid::new("g", "file:///c")),
-        ];
-        assert_eq!(refused_at(&changes, 0, "file:///b"), Some(1));
-        assert_eq!(refused_at(&changes, 1, "file:///b"), Some(1));
-        let deleted = Oid::new("g", "file:///c").to_string();
-        assert_eq!(refused_at(&changes, 0, &deleted), Some(2));
-        assert_eq!(refused_at(&changes, 2, "file:///a"), None);
-        assert_eq!(refused_at(&changes, 9, "file:///a"), None);
-    }
+    run.site.metrics.commit.leave(files);
 }

@@ -99,6 +99,8 @@ pub(crate) struct Got {
     directives: Directives,
     /// Where the page is, if only elsewhere.
     to: Option<Url>,
+    /// The answer that says that nothing is there, in words.
+    without: Option<String>,
     /// Where it leads, as a feed, in addition to its links.
     links: Vec<Url>,
     /// Keeps it in the spool.
@@ -155,14 +157,20 @@ impl Got {
     /// Returns what is known now of a page without its content.
     fn without_content(url: Url, depth: u16, what: What) -> Self {
         let (at_ms, directives) = (clock::now_ms(), Directives::default());
-        let (to, links, kept) = (None, Vec::new(), None);
-        Self { content: None, url, depth, at_ms, what, directives, to, links, kept }
+        let (content, to, without, links, kept) = (None, None, None, Vec::new(), None);
+        Self { content, url, depth, at_ms, what, directives, to, without, links, kept }
     }
 
     /// Returns what to remember of the page from now on.
     fn crawled(&self, gone: Option<Gone>) -> Crawled {
         Crawled { answered_ms: self.at_ms, depth: self.depth, gone, ..Crawled::default() }
     }
+}
+
+/// Returns which directive leaves a page without a record, and where it is.
+fn hidden_by(place: &str, directives: Directives) -> String {
+    let directive = if directives.noindex { "noindex" } else { "unavailable_after, which is over" };
+    format!("{place} says {directive}")
 }
 
 impl Run<'_> {
@@ -182,9 +190,9 @@ impl Run<'_> {
         if let Some(prepared) = &mut prepared {
             prepared.kept.clone_from(&got.kept);
         }
-        let crawled = prepared.as_ref().and_then(|it| it.note.crawled.as_ref());
-        let is_over =
-            crawled.and_then(|it| it.gone).is_some_and(|it| it.is_over(web.grace_ms(), got.at_ms));
+        let note = prepared.as_ref().map(|it| &it.note);
+        let is_over = note.is_some_and(|it| it.is_over(web.grace_ms(), got.at_ms));
+        let crawled = note.and_then(|it| it.crawled.as_ref());
         let links = crawled.map(|it| it.links.clone()).unwrap_or_default();
         // The crawl may have been stopped.
         drop(web.lead.send(Led { url: got.url.clone(), depth: got.depth, links, is_over }));
@@ -212,8 +220,8 @@ impl Run<'_> {
             _ => None,
         };
         let (is_hidden, in_a_row) = (before.is_hidden, before.in_a_row);
-        let canonical = before.canonical.clone();
-        let mut crawled = Crawled { is_hidden, canonical, in_a_row, ..got.crawled(gone) };
+        let (canonical, without) = (before.canonical.clone(), got.without.clone());
+        let mut crawled = Crawled { is_hidden, canonical, without, in_a_row, ..got.crawled(gone) };
         match gone {
             Some(_) => crawled.links = note::short_links(&got.url, got.to.iter().map(Url::as_str)),
             None => crawled.links.clone_from(&before.links),
@@ -239,6 +247,7 @@ impl Run<'_> {
         let before = old.and_then(|it| it.crawled.as_deref());
         let mut own = Directives::default();
         let mut canonical = before.and_then(|it| it.canonical.clone());
+        let now_ms = clock::now_ms();
         let (is_hidden, links) = match leads {
             // Of the same content, the wish is the same.
             None => before.map(|it| (it.is_hidden, it.links.clone())).unwrap_or_default(),
@@ -250,14 +259,21 @@ impl Run<'_> {
                 let links = leads.links.iter().map(String::as_str);
                 let links =
                     note::short_links(&got.url, links.chain(got.links.iter().map(Url::as_str)));
-                (own.hides(clock::now_ms()), links)
+                (own.hides(now_ms), links)
             }
         };
         let links = if own.nofollow || got.directives.nofollow { Vec::new() } else { links };
-        let hides = is_hidden || got.directives.hides(clock::now_ms());
+        let by_head = got.directives.hides(now_ms);
+        let without = match leads {
+            None if is_hidden => before.and_then(|it| it.without.clone()),
+            _ if is_hidden => Some(hidden_by("<meta name=\"robots\">", own)),
+            _ => by_head.then(|| hidden_by("X-Robots-Tag", got.directives)),
+        };
+        let hides = is_hidden || by_head;
         let gone = hides.then(|| before.cloned().unwrap_or_default().once_more(got.at_ms, true));
         let in_a_row = before.map_or(0, |it| it.in_a_row);
-        let mut crawled = Crawled { is_hidden, canonical, in_a_row, links, ..got.crawled(gone) };
+        let mut crawled =
+            Crawled { is_hidden, without, canonical, in_a_row, links, ..got.crawled(gone) };
         crawled.follow(before, true);
         Some((Box::new(crawled), hides))
     }

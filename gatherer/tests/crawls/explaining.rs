@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use gatherer::Server;
 use gatherer::spec::Web;
 use url::Url;
 
-use crate::support::site::{Site, config, config_by, start_with, web_of};
+use crate::support::site::{Site, again, config, config_by, start, start_with, web_of};
 use crate::support::{Bench, Tree};
 
 const LINK: &[(&str, &str)] = &[("/", "<title>Start</title><a href=a>a</a>")];
@@ -146,6 +147,96 @@ async fn every_failure_is_explained() {
             "{path}: {problem}"
         );
     }
+    bench.stop().await;
+}
+
+/// Answers for pages that then have no record of their own.
+fn hide(site: &Site) {
+    let page = ("content-type", "text/html");
+    site.answer("/moved", 301, &[("location", "/there")], "");
+    site.answer("/head", 200, &[page, ("x-robots-tag", "noindex")], "Of plums");
+    let past = "unavailable_after: 2010-06-25T15:00:00Z";
+    site.answer("/past", 200, &[page, ("x-robots-tag", past)], "Of figs");
+    site.set("/page", "<meta name=robots content='nofollow, noindex'>Of pears");
+}
+
+/// Returns the URLs of these pages, with the answers that decide.
+fn hidden(site: &Site) -> [(Url, String); 4] {
+    let past = "X-Robots-Tag says unavailable_after, which is over";
+    [
+        ("/moved", format!("status 301 leads to {}", site.at("/there"))),
+        ("/head", "X-Robots-Tag says noindex".to_owned()),
+        ("/past", past.to_owned()),
+        ("/page", "<meta name=\"robots\"> says noindex".to_owned()),
+    ]
+    .map(|(path, why)| (site.url.join(path).unwrap(), why))
+}
+
+const TO_HIDE: &str = "<a href=moved>m</a><a href=head>h</a><a href=past>a</a><a href=page>p</a>";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_no_record_is_explained_by_its_answer() {
+    let site = Site::start(&[("/", TO_HIDE), ("/there", "<title>There</title>")]).await;
+    hide(&site);
+    let bench = start(&site).await;
+    for (url, why) in hidden(&site) {
+        let it = bench.handle.explain(&url).remove(0);
+        assert_eq!((it.state, it.records), (format!("done: {why}"), 0), "{url}");
+    }
+    assert_eq!(explained(&bench, &site.url), "done");
+    // So it is before the next process has asked for anything.
+    let tree = bench.stop().await.0;
+    let server = Server::bind(config(&tree, &site)).await.unwrap();
+    for (url, why) in hidden(&site) {
+        let state = server.handle().explain(&url).remove(0).state;
+        assert_eq!(state, format!("done in an earlier pass: {why}"), "{url}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_loses_its_record_is_explained_by_its_answer() {
+    let elsewhere = "<a href=elsewhere>e</a>";
+    let pages = ["/", "/there", "/moved", "/head", "/past", "/page", "/elsewhere"];
+    let pages = pages.map(|it| (it, format!("<title>{it}</title>{TO_HIDE}{elsewhere}")));
+    let pages: Vec<_> = pages.iter().map(|it| (it.0, it.1.as_str())).collect();
+    let site = Site::start(&pages).await;
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    web_of(&mut settings).grace = Duration::from_secs(3_600);
+    let bench = start_with(tree, settings.clone()).await;
+    hide(&site);
+    site.answer("/elsewhere", 302, &[("location", "http://other.example/")], "");
+    again(&bench).await;
+    for (url, why) in hidden(&site) {
+        let it = bench.handle.explain(&url).remove(0);
+        let found = (it.state, it.records, it.gone_since.is_some());
+        assert_eq!(found, (format!("done: {why}"), 1, true), "{url}");
+    }
+    let kept = bench.handle.explain(&site.url.join("/elsewhere").unwrap()).remove(0);
+    let problem = kept.problem.unwrap_or_default();
+    let is_named = problem.contains("it leads to http://other.example/ (out: ");
+    assert!(kept.records == 1 && kept.gone_since.is_none() && is_named, "{problem}");
+    // What is there again is done, and no more.
+    site.set("/page", "<title>Of pears</title>");
+    again(&bench).await;
+    assert_eq!(explained(&bench, &site.url.join("/page").unwrap()), "done");
+    // The record goes, and its reason stays until the page is back.
+    web_of(&mut settings).grace = Duration::ZERO;
+    bench.handle.reload(settings).unwrap();
+    for _ in 0..2 {
+        again(&bench).await;
+        for (url, why) in &hidden(&site)[..3] {
+            bench.until_url(url.as_str(), |it| it.is_none()).await;
+            // Other settings have a pass of their own, which may be under way.
+            until_explained(&bench, url, &format!("done: {why}")).await;
+            assert_eq!(bench.handle.explain(url).remove(0).records, 0, "{url}");
+        }
+    }
+    site.set("/head", "<title>Of plums</title>");
+    again(&bench).await;
+    bench.until_url(&site.at("/head"), |it| it.is_some()).await;
+    bench.status(|_| explained(&bench, &site.url.join("/head").unwrap()) == "done").await;
+    bench.assert_conserved();
     bench.stop().await;
 }
 

@@ -158,3 +158,20 @@ async fn a_root_is_confirmed_if_all_of_it_answered_or_else_each_page_that_did() 
         from = collection.version().serial;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_without_records_are_no_losses() {
+    let links: String = (0..120).map(|it| format!("<a href=p{it}>p</a>")).collect();
+    let site = Site::start(&[("/", &links)]).await;
+    for it in 0..120 {
+        site.set(&format!("/p{it}"), "<meta name=robots content=noindex>of no use");
+    }
+    let bench = start(&site).await;
+    for _ in 0..2 {
+        assert_eq!(bench.root().hold, None);
+        assert_eq!(bench.handle.status().objects, 1);
+        again(&bench).await;
+    }
+    bench.assert_conserved();
+    bench.stop().await;
+}

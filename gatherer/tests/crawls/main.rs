@@ -30,7 +30,9 @@ mod protocols;
 mod proxied;
 mod recrawling;
 mod redirected;
+mod relay;
 mod served;
+mod shortage;
 mod twins;
 mod walls;
 

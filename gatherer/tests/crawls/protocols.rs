@@ -9,12 +9,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use crate::inn::Inn;
 use crate::peer::Peer;
+use crate::relay::shared;
 use crate::servers::{Pyftpdlib, Vsftpd, gophernicus};
-use crate::support::site::again;
+use crate::support::site::{Site, again, start_with};
 use crate::support::{Bench, Tree};
 use gatherer::Config;
 use gatherer::config::Watch;
-use gatherer::spec::{Root, Web, start};
+use gatherer::spec::{Enumeration, Root, Web, start};
 use net::fetch::Login;
 
 /// Time of the files, in Unix seconds.
@@ -179,6 +180,55 @@ async fn servers_over_tls_are_gathered_if_their_authority_is_trusted() {
     check_secure(&url, false, &server.authority, 1).await;
 }
 
+/// Checks that a page leads to what is at a server over TLS if the root's settings name its scheme, and that all of
+/// it stays. `expected` is the number of objects there.
+async fn check_link(scheme: &str, path: &str, server: (SocketAddr, &str), expected: u64) {
+    let site = Site::start(&[]).await;
+    let plain = site.url.socket_addrs(|| None).unwrap()[0];
+    let address = shared(server.0, plain).await;
+    site.set("/", &format!("<title>Start</title><a href='{scheme}://{address}/{path}'>o</a>"));
+    for schemes in [vec!["http"], vec!["http", scheme]] {
+        let all = if schemes.len() == 2 { 1 + expected } else { 1 };
+        let tree = Tree::new();
+        let mut config = config(&tree, &format!("http://{address}/"), |it| {
+            it.schemes = schemes.into_iter().map(str::to_owned).collect();
+        });
+        let file = tree.folder.path().join("authority.pem");
+        fs::write(&file, server.1).unwrap();
+        config.daemon.trust = vec![file];
+        let bench = start_with(tree, config).await;
+        for _ in 0..2 {
+            let problems = bench.handle.problems();
+            assert_eq!(bench.handle.status().objects, all, "{scheme} {path}: {problems:#?}");
+            again(&bench).await;
+        }
+        bench.assert_conserved();
+        bench.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_lead_to_servers_over_tls_if_the_settings_name_their_schemes() {
+    let server = Vsftpd::start_implicit(&files());
+    let address = (server.running.address, &*server.authority);
+    check_link("ftps", "", address, 4).await;
+    check_link("ftps", "sub/b%20d.html", address, 1).await;
+    let server = Inn::start();
+    for it in 1..4 {
+        let id = format!("<{it}+a/b@x.invalid>");
+        server.give(&id, "test.a", &format!("Number {it}"), "One.\r\n").await;
+    }
+    let implicit = server.start_implicit();
+    let address = (implicit.address, &*server.authority);
+    check_link("snews", "test.a", address, 3).await;
+    check_link("snews", "2%2Ba%2Fb@x.invalid", address, 1).await;
+}
+
+fn login() -> Option<Box<Login>> {
+    let (name, password) = (crate::inn::NAME.to_owned(), "secret".to_owned());
+    Some(Box::new(Login { name, password }))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_and_password_open_what_is_closed() {
     let server = Inn::start();
@@ -187,13 +237,8 @@ async fn a_name_and_password_open_what_is_closed() {
     let problems = bench.handle.problems();
     assert!(problems.iter().any(|it| it.message.contains("name and password")), "{problems:#?}");
     bench.stop().await;
-    let login = |it: &mut Web| {
-        it.login = Some(Box::new(Login {
-            name: crate::inn::NAME.to_owned(),
-            password: "secret".to_owned(),
-        }));
-    };
-    let (bench, _) = gather_with("news", server.address(), "test.closed", login).await;
+    let with_login = |it: &mut Web| it.login = login();
+    let (bench, _) = gather_with("news", server.address(), "test.closed", with_login).await;
     assert_eq!(bench.handle.status().objects, 1, "{:#?}", bench.handle.problems());
     bench.stop().await;
 }
@@ -251,6 +296,35 @@ async fn a_newsgroup_is_gathered() {
     assert_eq!(bench.handle.status().objects, 2);
     let after = fetched_bytes(&bench).await;
     assert!(before < after && after < 2 * before, "only the new article is fetched");
+    bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newsgroup_says_nothing_of_articles_of_others() {
+    let server = Inn::start();
+    server.give("<1@x.invalid>", "test.a", "Apples", "One.\r\n").await;
+    server.give("<2@x.invalid>", "test.closed", "Pears", "Two.\r\n").await;
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("urls.txt");
+    let other = format!("news://{}/2@x.invalid", server.address());
+    fs::write(&list, format!("{other}\n")).unwrap();
+    let (bench, _) = gather_with("news", server.address(), "test.a", |it| {
+        it.login = login();
+        it.enumeration = vec![Enumeration::File(list)];
+    })
+    .await;
+    for _ in 0..2 {
+        assert_eq!(title(&bench, &other).await, "Pears");
+        assert_eq!(bench.handle.status().objects, 2, "{:#?}", bench.handle.problems());
+        again(&bench).await;
+    }
+    // It is asked for itself whether it is there.
+    server.cancel("<2@x.invalid>");
+    for _ in 0..2 {
+        again(&bench).await;
+    }
+    bench.until_url(&other, |it| it.is_none()).await;
     bench.assert_conserved();
     bench.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Tests of pages that are one page under several URLs.
 
+use std::time::Duration;
+
 use crate::support::Tree;
 use crate::support::site::{Site, again, config, start, start_with, web_of};
 use soif::Record;
@@ -86,5 +88,19 @@ async fn a_twin_has_its_own_record_when_the_settings_leave_the_other_out() {
     bench.until_url(&site.at("/also-a"), |it| it.is_some()).await;
     bench.until_url(&site.at("/a"), |it| it.is_none()).await;
     bench.assert_conserved();
+    bench.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_wants_no_record_is_no_twin_of_where_it_leads() {
+    let hidden = "<meta name=robots content=noindex><a href=a>a</a>";
+    let site = Site::start(&[("/", "<a href=h>h</a>"), ("/h", hidden), ("/a", "<p>One")]).await;
+    let tree = Tree::new();
+    let mut settings = config(&tree, &site);
+    // The page is remembered as long as that.
+    web_of(&mut settings).grace = Duration::from_secs(3_600);
+    let bench = start_with(tree, settings).await;
+    assert_eq!(bench.handle.status().objects, 2);
+    assert!(same_as(&bench.object(&site.at("/a")).await.unwrap()).is_empty());
     bench.stop().await;
 }

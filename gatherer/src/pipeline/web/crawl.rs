@@ -316,7 +316,7 @@ impl Crawl<'_> {
         let found = (answer.status, &answer.headers, &*answer.body);
         let meaning = answer::meaning(&url, found, old.is_some());
         let done = Outcome::Done { took_ms: millis(took) };
-        let (mut moved, mut listed) = (None, Vec::new());
+        let (mut moved, mut without, mut listed) = (None, None, Vec::new());
         let (what, content, outcome) = match meaning {
             Meaning::Content if self.missing.says_nothing(&url, &answer.body) => {
                 let failure = Failure::SoftMissing;
@@ -330,12 +330,14 @@ impl Crawl<'_> {
             Meaning::Unchanged => (What::Unchanged, None, done),
             Meaning::Moved(to) => {
                 self.handle_moved(&url, &to, depth);
+                without = Some(format!("status {} leads to {to}", answer.status.as_u16()));
                 moved = Some(to);
                 (What::Absent { is_certain: false }, None, done)
             }
             Meaning::Absent(failure) => {
                 let is_certain = failure == Failure::Status(410);
                 self.problem(&url, "missing", failure.to_string());
+                without = Some(failure.to_string());
                 (What::Absent { is_certain }, None, Outcome::Failed { failure, retry_at_ms: None })
             }
             Meaning::Failed(failure) => {
@@ -365,7 +367,8 @@ impl Crawl<'_> {
         let links = listed.iter().map(|it| it.0.clone()).collect();
         self.push_listed(listed, depth.saturating_add(1));
         let (at_ms, kept) = (answer.at_ms, answer.kept.clone());
-        let got = Got { content, url, depth, at_ms, what, directives, to: moved, links, kept };
+        let to = moved;
+        let got = Got { content, url, depth, at_ms, what, directives, to, without, links, kept };
         match old.as_deref().filter(|it| got.to.is_some() && !it.records.is_empty()) {
             Some(old) => self.put_off(got, old, answer.status),
             None => self.settle(got, old.as_deref(), candidates),

@@ -17,6 +17,7 @@ use super::spool::Kept;
 use super::{Got, What};
 use crate::lock::lock;
 use crate::note::ObjectNote;
+use crate::spec::Protocol;
 use crate::validator::Validator;
 
 /// A request to a server of FTP, Gopher or News that has ended.
@@ -36,6 +37,7 @@ impl Crawl<'_> {
     pub(super) fn handle_found(&mut self, asked: Asked, candidates: &SyncSender<Candidate>) {
         let Asked { url, depth, old, took, found, kept } = asked;
         let done = Outcome::Done { took_ms: millis(took) };
+        let mut without = None;
         let (what, content, outcome) = match found {
             Ok(Found::List(list)) => {
                 self.put_aside(&url, done);
@@ -57,7 +59,8 @@ impl Crawl<'_> {
                 return self.put_aside(&url, done);
             }
             Ok(Found::Absent { is_certain, why }) => {
-                self.problem(&url, "missing", why);
+                self.problem(&url, "missing", why.clone());
+                without = Some(why);
                 let outcome = Outcome::Failed { failure: Failure::Status(404), retry_at_ms: None };
                 (What::Absent { is_certain }, None, outcome)
             }
@@ -72,7 +75,8 @@ impl Crawl<'_> {
         };
         let now_ms = clock::now_ms();
         lock(&self.frontier).answered(&url, outcome, now_ms);
-        let got = Got { content, at_ms: now_ms, kept, ..Got::without_content(url, depth, what) };
+        let got = Got::without_content(url, depth, what);
+        let got = Got { content, at_ms: now_ms, without, kept, ..got };
         self.settle(got, old.as_deref(), candidates);
     }
 
@@ -136,7 +140,8 @@ impl Crawl<'_> {
     ) {
         let mut unlisted = Vec::new();
         let walked = self.for_each_known(|_, url, note| {
-            if !note.is_empty() && !listed.contains(&url) {
+            let is_article = Protocol::of(&url) == Some(Protocol::News);
+            if is_article && !note.is_empty() && !listed.contains(&url) {
                 unlisted.push((url, note));
             }
         });
@@ -148,8 +153,9 @@ impl Crawl<'_> {
                 Validator::Http { etag, .. } => etag.as_ref().and_then(|it| it.parse().ok()),
                 Validator::File(_) => None,
             };
-            let is_kept =
-                number.is_some_and(|it: u64| (numbers.lowest..numbers.first).contains(&it));
+            // What links have led to is of another group, or no article.
+            let Some(number): Option<u64> = number else { continue };
+            let is_kept = (numbers.lowest..numbers.first).contains(&number);
             let what = if is_kept { What::Unchanged } else { What::Absent { is_certain: true } };
             let depth = old.crawled.as_ref().map_or(1, |it| it.depth);
             self.tell(&url, depth, &old, what, candidates);

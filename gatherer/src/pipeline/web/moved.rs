@@ -29,6 +29,8 @@ pub(super) struct Redirected {
     pub(super) validator: Validator,
     /// Whether its host says that this is for good.
     pub(super) is_permanent: bool,
+    /// The answer, in words.
+    pub(super) without: Option<String>,
     /// Keeps the answer in the spool.
     pub(super) kept: Option<Kept>,
 }
@@ -126,6 +128,7 @@ mod tests {
             at_ms: 1,
             validator: Validator::Http { etag: None, last_modified: None, md5: String::new() },
             is_permanent: false,
+            without: None,
             kept: None,
         };
         let mut moved = Moved::default();

@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use formats::object::Object;
 use net::clock;
-use net::fetch::{Bounds, FetchError};
+use net::fetch::{Bounds, Fault, FetchError};
 use net::ftp as client;
+use rustix::io::Errno;
 use soif::digest::Md5;
 use url::Url;
 
@@ -98,13 +99,30 @@ impl Sign {
     }
 }
 
+/// Clients of FTP: for the root's own host, and for all others, which must be public.
+#[derive(Debug)]
+struct Clients {
+    own: client::Client,
+    public: client::Client,
+    settings: [client::Settings; 2],
+}
+
+impl Clients {
+    fn new(settings: [client::Settings; 2]) -> Self {
+        let [own, public] = settings.clone().map(client::Client::new);
+        Self { own, public, settings }
+    }
+
+    fn client(&self, is_own: bool) -> client::Client {
+        if is_own { self.own.clone() } else { self.public.clone() }
+    }
+}
+
 /// Asks the servers of one root.
 #[derive(Clone, Debug)]
 pub(super) struct Others {
     web: Arc<Web>,
-    /// Clients for the root's own host, and for all others, which must be public.
-    own: client::Client,
-    public: client::Client,
+    ftp: Arc<Mutex<Clients>>,
     bounds: Bounds,
     news: news::News,
     /// What lists have told of objects that are still to be asked for.
@@ -128,10 +146,9 @@ impl Others {
         let public =
             client::Settings { bounds, extra_roots: extra_roots.to_vec(), ..Default::default() };
         Self {
-            own: client::Client::new(settings),
-            public: client::Client::new(public),
+            ftp: Arc::new(Mutex::new(Clients::new([settings, public]))),
             bounds: own,
-            news: news::News::new(&web, own, extra_roots),
+            news: news::News::new(web.clone(), own, extra_roots),
             signs: Arc::default(),
             web,
         }
@@ -148,20 +165,12 @@ impl Others {
         url: &Url,
         known: Option<&Validator>,
     ) -> Result<Found, FetchError> {
-        let is_own = self.web.is_own(url);
         let told = lock(&self.signs).remove(url);
-        let sign = told.clone();
-        let found = match Protocol::of(url) {
-            Some(Protocol::Ftp) => {
-                let client = if is_own { &self.own } else { &self.public };
-                ftp::fetch(client, url, *url == self.web.url, known, sign).await
-            }
-            Some(Protocol::News) => self.news.fetch(url, self.web.urls_max, sign).await,
-            Some(Protocol::Gopher | Protocol::Web) | None => {
-                let allow_private = self.bounds.allow_private && is_own;
-                gopher::fetch(url, &Bounds { allow_private, ..self.bounds }).await
-            }
-        };
+        let mut found = self.ask(url, known, told.clone()).await;
+        if found.as_ref().is_err_and(is_shortage) {
+            self.let_go();
+            found = self.ask(url, known, told.clone()).await;
+        }
         if let (Err(_), Some(told)) = (&found, told) {
             // It may be asked for again.
             self.remember(url, told);
@@ -169,10 +178,43 @@ impl Others {
         found
     }
 
+    /// Lets go of all connections that are kept for later: they make room for what is asked for now.
+    fn let_go(&self) {
+        let mut ftp = lock(&self.ftp);
+        *ftp = Clients::new(ftp.settings.clone());
+        self.news.let_go();
+    }
+
+    async fn ask(
+        &self,
+        url: &Url,
+        known: Option<&Validator>,
+        sign: Option<Sign>,
+    ) -> Result<Found, FetchError> {
+        let is_own = self.web.is_own(url);
+        match Protocol::of(url) {
+            Some(Protocol::Ftp) => {
+                let client = lock(&self.ftp).client(is_own);
+                ftp::fetch(&client, url, *url == self.web.url, known, sign).await
+            }
+            Some(Protocol::News) => self.news.fetch(url, sign).await,
+            Some(Protocol::Gopher | Protocol::Web) | None => {
+                let allow_private = self.bounds.allow_private && is_own;
+                gopher::fetch(url, &Bounds { allow_private, ..self.bounds }).await
+            }
+        }
+    }
+
     /// Remembers what a list has told of an object that is still to be asked for.
     pub(super) fn remember(&self, url: &Url, sign: Sign) {
         lock(&self.signs).insert(url.clone(), sign);
     }
+}
+
+/// Returns whether there were no descriptors left for a connection.
+fn is_shortage(error: &FetchError) -> bool {
+    let Fault::Net(net::Error::Connect { source, .. }) = &error.fault else { return false };
+    matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Returns content as the object at `url`, which is called `name`.

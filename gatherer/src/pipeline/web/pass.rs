@@ -124,6 +124,7 @@ impl<'r> Crawl<'r> {
                 return;
             }
             let (is_empty, is_current) = (note.is_empty(), crawl.is_current(&url, &note));
+            let is_over = note.is_over(crawl.web.grace_ms(), now_ms);
             let found = note.crawled.unwrap_or_default();
             let is_answered = crawl.began_ms <= found.answered_ms;
             let is_done = is_done(crawl, &url, &found, is_current);
@@ -137,7 +138,9 @@ impl<'r> Crawl<'r> {
                 crawl.answered += u64::from(!is_empty && is_answered);
                 let candidate = Found { url: &url, depth: found.depth, known: true };
                 lock(&crawl.frontier).push_done(candidate);
-                crawl.note_gone(&url, found.gone.as_ref());
+                if is_over {
+                    crawl.gone.insert(url.into());
+                }
                 return;
             }
             // Where lists tell of what is known, it comes after them.
@@ -190,12 +193,6 @@ impl<'r> Crawl<'r> {
             }
         }
         Ok(())
-    }
-
-    fn note_gone(&mut self, url: &Url, gone: Option<&note::Gone>) {
-        if gone.is_some_and(|it| it.is_over(self.web.grace_ms(), clock::now_ms())) {
-            self.gone.insert(url.to_string());
-        }
     }
 
     /// Notes of known pages that robots.txt does not allow any more since when that is so.

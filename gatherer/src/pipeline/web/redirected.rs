@@ -23,14 +23,16 @@ impl Crawl<'_> {
     /// Puts off what becomes of a page that is only elsewhere to the end of the pass.
     pub(super) fn put_off(&mut self, got: Got, old: &ObjectNote, status: StatusCode) {
         let url = got.url.clone();
-        let is_permanent =
-            matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT);
         let page = Redirected {
             url: got.url,
             depth: got.depth,
             at_ms: got.at_ms,
             validator: old.brief.validator.clone(),
-            is_permanent,
+            is_permanent: matches!(
+                status,
+                StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT
+            ),
+            without: got.without,
             kept: got.kept,
         };
         if !self.moved.wait(page) {
@@ -65,7 +67,7 @@ impl Crawl<'_> {
             let to = self.moved.next_of(&page.url).cloned();
             let what = What::Absent { is_certain: false };
             let got = Got::without_content(page.url, page.depth, what);
-            let got = Got { at_ms: page.at_ms, kept: page.kept, to, ..got };
+            let got = Got { at_ms: page.at_ms, kept: page.kept, without: page.without, to, ..got };
             self.hand(got, page.validator, candidates);
         }
         while 0 < self.handed && !self.run.is_stopped() {

@@ -51,7 +51,9 @@ impl Page {
     /// Returns where the page is, if it was only elsewhere when it was asked for.
     fn moved_to(&self) -> Option<Url> {
         let crawled = self.note.crawled.as_ref().filter(|_| self.note.is_empty())?;
-        crawled.links(&self.url).next()
+        // One that wants no record is there, and leads on as any page.
+        let is_there = crawled.gone.is_some_and(|it| it.is_certain);
+        crawled.links(&self.url).next().filter(|_| !is_there)
     }
 }
 
