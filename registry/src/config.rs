@@ -22,9 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use broker::config::Role;
-use net::guard::classify;
 use settings::{Mistake, Table};
-use url::Host;
 
 use crate::keeper::SOURCE;
 use crate::leases::MISSED;
@@ -50,8 +48,9 @@ pub struct Announcements {
     pub ttl: Duration,
     /// Whether an administrator has to approve each server.
     pub approval: bool,
-    /// Whether servers in private networks, and on this machine, are listed.
-    pub allow_private: bool,
+    /// Whether servers in private networks, and on this machine, are listed; `None`: if the registry's own address is in
+    /// one.
+    pub allow_private: Option<bool>,
 }
 
 /// The settings of a registry.
@@ -77,7 +76,7 @@ impl Config {
             every: Duration::from_secs(300),
             ttl: Duration::from_secs(7 * 86_400),
             approval: false,
-            allow_private: is_private(&broker.daemon),
+            allow_private: None,
         };
         Self { broker, announcements }
     }
@@ -89,18 +88,15 @@ impl Config {
     /// All mistakes in the file, in the order of its lines; show them all.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let (listeners, data) = ((LISTEN, ADMIN_LISTEN), "/var/lib/harvest/registry");
-        let (mut broker, mut announcements) =
+        let (mut broker, announcements) =
             broker::config::Config::parse_with(text, listeners, data, read)?;
         broker.role = ROLE;
-        if announcements.1 {
-            announcements.0.allow_private = is_private(&broker.daemon);
-        }
-        Ok(Self { broker, announcements: announcements.0 })
+        Ok(Self { broker, announcements })
     }
 }
 
-/// Reads how servers are listed, and whether `allow_private` is left to the registry's own address.
-fn read(root: &Table<'_>) -> (Announcements, bool) {
+/// Reads how servers are listed.
+fn read(root: &Table<'_>) -> Announcements {
     let default = Config::new("", "").announcements;
     let approval = root.choice("approval", &["none", "admin"]) == Some("admin");
     let table = root.table("announcements");
@@ -114,19 +110,8 @@ fn read(root: &Table<'_>) -> (Announcements, bool) {
         let message = format!("{SOURCE:?} are those that announce themselves here");
         root.mistake("source", message, "another name for that source");
     }
-    let allow_private = table.boolean("allow_private", false);
-    (Announcements { every, ttl, approval, allow_private }, !table.has("allow_private"))
-}
-
-/// Returns whether the address of a registry is in a private network, as far as the settings tell.
-fn is_private(daemon: &daemon::Settings) -> bool {
-    let of = |it: IpAddr| classify(it).is_some();
-    match daemon.base_url.as_ref().and_then(url::Url::host) {
-        Some(Host::Ipv4(address)) => of(address.into()),
-        Some(Host::Ipv6(address)) => of(address.into()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => !daemon.listen.ip().is_unspecified() && of(daemon.listen.ip()),
-    }
+    let allow_private = table.has("allow_private").then(|| table.boolean("allow_private", false));
+    Announcements { every, ttl, approval, allow_private }
 }
 
 #[cfg(test)]
@@ -145,13 +130,11 @@ mod tests {
             every: Duration::from_secs(60),
             ttl: Duration::from_secs(3_600),
             approval: true,
-            allow_private: true,
+            allow_private: None,
         };
         assert_eq!(read.announcements, expected);
         let closed = Config::parse(&format!("{text}allow_private = false\n")).unwrap();
-        assert!(!closed.announcements.allow_private);
-        let named = Config::parse(&format!("{short}base_url = 'https://r.example/'")).unwrap();
-        assert!(!named.announcements.allow_private);
+        assert_eq!(closed.announcements.allow_private, Some(false));
         let tight = format!("{short}[announcements]\nevery = '1 h'\nttl = '150 min'");
         assert!(Config::parse(&tight).is_ok());
         for (wrong, part) in [

@@ -91,4 +91,24 @@ mod tests {
         assert_eq!(proposals.iter().filter(|it| it.already).count(), 1);
         assert!(divided(&sites, &[]).is_empty());
     }
+
+    #[test]
+    fn the_nearest_of_several_gets_all_that_is_near_to_it() {
+        let at = |host: &str| Listed { url: format!("http://{host}:8500/"), ..Listed::default() };
+        let gatherers = ["harvest.ac.uk", "g.example.org", "g.ox.ac.uk", "g.lib.ox.ac.uk"].map(at);
+        let sites = [
+            ("https://www.lib.ox.ac.uk/", 3),
+            ("https://maps.lib.ox.ac.uk/", 3),
+            ("https://lib.ox.ac.uk/", 3),
+            // Two are equally near: the one with fewer sites.
+            ("https://www.ox.ac.uk/", 2),
+            ("https://www.cam.ac.uk/", 0),
+            ("https://www.example.org/", 1),
+            ("https://ac.uk.example.org/", 1),
+            ("https://org/", 1),
+        ];
+        let urls = sites.map(|it| Url::parse(it.0).unwrap());
+        let places: Vec<usize> = divided(&urls, &gatherers).iter().map(|it| it.gatherer).collect();
+        assert_eq!(places, sites.map(|it| it.1));
+    }
 }

@@ -28,6 +28,7 @@ use crate::answer::Refused;
 use crate::config::Announcements;
 use crate::leases::{Decision, Lease, Leases, Standing, Terms};
 use crate::proof::{self, Fault, Pin};
+use crate::reach::Reach;
 use crate::refusals::Refusals;
 use crate::summaries::Summaries;
 use asking::Asking;
@@ -84,12 +85,13 @@ impl Keeper {
     pub fn open(
         broker: Handle,
         announcements: Announcements,
+        reach: Reach,
         summaries: Summaries,
     ) -> Result<Self, Error> {
         let (collection, client) = (broker.collection().clone(), broker.client());
         let known = writing::read(&collection)?;
         let now_ms = clock::now_ms();
-        let Announcements { every, ttl, approval, allow_private } = announcements;
+        let Announcements { every, ttl, approval, .. } = announcements;
         let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
         let terms = Terms { every_ms: ms(every), ttl_ms: ms(ttl), approval };
         let mut leases = Leases::new(terms, known, now_ms);
@@ -97,7 +99,7 @@ impl Keeper {
         Ok(Self(Arc::new(Keeping {
             broker,
             collection,
-            asking: Asking::new(client, allow_private),
+            asking: Asking::new(client, reach),
             leases: Mutex::new(leases),
             admission: Mutex::new(Admission::new(clock::monotonic())),
             refusals: Mutex::default(),

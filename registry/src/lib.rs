@@ -18,6 +18,7 @@ pub mod divide;
 pub mod keeper;
 pub mod leases;
 pub mod proof;
+pub mod reach;
 pub mod refusals;
 mod serve;
 pub mod server;

@@ -4,6 +4,12 @@
 //! key is the one that its id is made of (or that was approved for the id), it names the address at which it was found,
 //! it is of now, and it is not older than one that was seen before.
 //!
+//! An announcement that is sent again makes the registry look once more, and no more than that. The number of the last
+//! description is in memory: written is that of the last record, once an hour at least. So after a restart an older one
+//! may count again. The daemon itself has signed it within the hour, and it counts only where it says that it is: who
+//! takes that place on the network can show what the daemon said an hour ago, until it announces itself again. In the same
+//! way a goodbye that did not arrive can be said later; the next announcement makes up for it.
+//!
 //! Source: RFC 8032 (Ed25519); ours.
 //!
 //! Sans-I/O.

@@ -14,6 +14,7 @@ use web::{Pages, Site};
 
 use crate::config::Config;
 use crate::keeper::Keeper;
+use crate::reach::Reach;
 use crate::serve::{self, administration};
 use crate::summaries::Summaries;
 
@@ -45,14 +46,15 @@ impl Server {
         let admin_pages = Pages::new(of_admin, administration::TEMPLATES, templates)?;
         let pulled = config.sources.iter().filter(|it| it.kind == Kind::Broker);
         let registries = pulled.map(|it| it.url.clone()).collect();
-        let data = config.daemon.data.clone();
+        let (data, base_url) = (config.daemon.data.clone(), config.daemon.base_url.clone());
         let broker = broker::server::Server::bind(config).await?;
         let handle = broker.handle();
+        let allow_private = announcements.allow_private;
+        let reach = Reach::new(allow_private, base_url.as_ref(), broker.local_addr());
         let open = move || {
-            let allow_private = announcements.allow_private;
             let asking = Client::new(handle.client());
-            let summaries = Summaries::open(&data, asking, allow_private, handle.id())?;
-            let keeper = Keeper::open(handle, announcements, summaries.clone())?;
+            let summaries = Summaries::open(&data, asking, reach.clone(), handle.id())?;
+            let keeper = Keeper::open(handle, announcements, reach, summaries.clone())?;
             Ok::<_, Error>((keeper, summaries))
         };
         let opened = tokio::task::spawn_blocking(open).await;

@@ -27,6 +27,7 @@ use tokio::time::{sleep, timeout};
 use url::Url;
 
 use crate::admission::{Budget, Purse};
+use crate::reach::Reach;
 
 /// Folder of the collection in the data directory.
 const FOLDER: &str = "summaries";
@@ -58,7 +59,7 @@ pub struct Summaries(Arc<Keeping>);
 struct Keeping {
     collection: Collection,
     client: Client,
-    allow_private: bool,
+    reach: Reach,
     own_id: String,
     wanted: Mutex<BTreeMap<String, Wanted>>,
     changed: Notify,
@@ -87,12 +88,7 @@ impl Summaries {
     /// # Errors
     ///
     /// The folder cannot be used.
-    pub fn open(
-        data: &Path,
-        client: Client,
-        allow_private: bool,
-        own_id: &str,
-    ) -> Result<Self, Error> {
+    pub fn open(data: &Path, client: Client, reach: Reach, own_id: &str) -> Result<Self, Error> {
         let options = Options {
             own_id: Some(own_id.to_owned()),
             record_bytes_max: RECORD_BYTES_MAX,
@@ -103,7 +99,7 @@ impl Summaries {
         Ok(Self(Arc::new(Keeping {
             collection,
             client,
-            allow_private,
+            reach,
             own_id: own_id.to_owned(),
             wanted: Mutex::default(),
             changed: Notify::new(),
@@ -238,7 +234,8 @@ impl Summaries {
     async fn fetch(&self, id: &str, base: &Url) -> Result<(), String> {
         let mut url = base.join("feed").map_err(|it| it.to_string())?;
         url.query_pairs_mut().append_pair("q", QUERY);
-        let request = Request::get(url).allow_private(self.0.allow_private);
+        let allow_private = self.0.reach.allows_private(&self.0.client).await;
+        let request = Request::get(url).allow_private(allow_private);
         let response = self.0.client.send(request).await.map_err(|it| it.to_string())?;
         if !response.status.is_success() {
             return Err(format!("its feed answers {}", response.status));
@@ -317,7 +314,8 @@ mod tests {
     const ID: &str = "00000000000000a1";
 
     fn summaries(folder: &Path) -> Summaries {
-        Summaries::open(folder, Client::new(Settings::default()), true, "own").unwrap()
+        let reach = Reach::new(Some(true), None, ([0; 4], 0).into());
+        Summaries::open(folder, Client::new(Settings::default()), reach, "own").unwrap()
     }
 
     fn url() -> Url {

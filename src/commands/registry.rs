@@ -1,5 +1,6 @@
 //! `harvest registry`: the daemon that lists the servers of a community, and the commands to it.
 
+mod deciding;
 mod discover;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,12 +13,14 @@ use broker::server::Handle;
 use clap::Subcommand;
 use daemon::announce::address;
 use net::shutdown::Shutdown;
-use registry::answer::{Approved, Listed, Overview};
+use registry::answer::{Listed, Overview};
 use registry::config::Config;
 use registry::divide::{Proposal, divided};
 use registry::server::Server;
+use serde::Serialize;
+use serde_json::Value;
 use url::Url;
-use web::foreign::visible;
+use web::foreign::{harmless, visible};
 use web::templates::ago;
 
 use super::broker::{check_files, render, resolved};
@@ -103,23 +106,8 @@ pub(crate) enum RegistryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// List a server that waits for approval, or that has another key now.
-    Approve {
-        #[command(flatten)]
-        file: File,
-        /// The server's id.
-        id: String,
-        /// Its key; default: the one that is known, or else the only one that was refused.
-        #[arg(long)]
-        key: Option<String>,
-    },
-    /// List a server no more, and refuse its announcements.
-    Revoke {
-        #[command(flatten)]
-        file: File,
-        /// The server's id.
-        id: String,
-    },
+    Approve(deciding::Approve),
+    Revoke(deciding::Revoke),
 }
 
 /// The registry that is asked.
@@ -176,22 +164,8 @@ pub(crate) async fn run(command: RegistryCommand) -> anyhow::Result<ExitCode> {
         RegistryCommand::Divide { asked, sites, file, json } => {
             divide(&asked, sites, file.as_deref(), json).await
         }
-        RegistryCommand::Approve { file, id, key } => {
-            let decided = [("id", Some(&*id)), ("key", key.as_deref())];
-            let admin = admin_of(&file.config)?;
-            let answer = admin.post("servers/approve", &decided).await?;
-            admin.print(&answer, false, |it: &Approved| {
-                let Approved { key, url } = it;
-                format!(
-                    "{id} is approved at {url} with the key {key}: listed as soon as it answers"
-                )
-            })
-        }
-        RegistryCommand::Revoke { file, id } => {
-            admin_of(&file.config)?.post("servers/revoke", &[("id", Some(&*id))]).await?;
-            output::line(&format!("{id} is revoked: its announcements are refused from now on"))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        RegistryCommand::Approve(asked) => deciding::approve(asked).await,
+        RegistryCommand::Revoke(asked) => deciding::revoke(asked).await,
     }
 }
 
@@ -247,9 +221,27 @@ async fn get(asked: &Asked, path: &str, query: &[(&str, &str)]) -> anyhow::Resul
         format!("no registry answers at {places}; name one with --registry")
     })?;
     if !status.is_success() {
-        bail!("the registry at {registry} answers {status}: {}", admin::failure_message(&body));
+        let why = admin::failure_message(&body);
+        bail!("the registry at {registry} answers {status}: {}", harmless(&why));
     }
     Ok((registry, body))
+}
+
+/// Prints JSON. Characters that command a terminal, or reorder text, are in its texts alone, where they may be escaped.
+fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
+    let is_hidden = |it: char| match it.is_ascii() {
+        true => it.is_control() && it != '\n',
+        false => visible(it.encode_utf8(&mut [0; 4])).contains('\u{fffd}'),
+    };
+    let mut shown = String::new();
+    for it in serde_json::to_string_pretty(value)?.chars() {
+        match is_hidden(it) {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(it))),
+            false => shown.push(it),
+        }
+    }
+    output::line(&shown)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the servers that are listed, or of the administration all.
@@ -273,8 +265,7 @@ async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<E
     let mut servers = servers(asked, &query).await?;
     servers.retain(|it| kind.is_none_or(|kind| it.kind == kind));
     if json {
-        output::line(&serde_json::to_string_pretty(&servers)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&servers);
     }
     let mut table = output::table(["name", "kind", "state", "last seen", "address", "id"]);
     let now = net::clock::now_ms() / 1_000;
@@ -290,12 +281,11 @@ async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<E
 async fn find(asked: &Asked, query: &str, json: bool) -> anyhow::Result<ExitCode> {
     let more = [("q", query), ("facets", "false"), ("limit", "100")];
     let (registry, answer) = get(asked, "api/search", &more).await?;
+    let other = || format!("what is at {registry} is no registry of this version");
     if json {
-        output::line(String::from_utf8_lossy(&answer).trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&serde_json::from_slice::<Value>(&answer).with_context(other)?);
     }
-    let answer: Answer = serde_json::from_slice(&answer)
-        .with_context(|| format!("what is at {registry} is no registry of this version"))?;
+    let answer: Answer = serde_json::from_slice(&answer).with_context(other)?;
     let mut table = output::table(["name", "kind", "address", "id"]);
     for it in &answer.hits {
         table.add_row([&it.title, &it.r#type, &it.url, &it.gatherer_id].map(|it| visible(it)));
@@ -344,8 +334,7 @@ async fn divide(
                 "already": it.already,
             })
         };
-        output::line(&serde_json::to_string_pretty(&rows.map(of).collect::<Vec<_>>())?)?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&rows.map(of).collect::<Vec<_>>());
     }
     let mut table = output::table(["site", "gatherer", "address", ""]);
     for (it, gatherer) in rows {
@@ -363,8 +352,7 @@ async fn show(asked: &Asked, id: &str, json: bool) -> anyhow::Result<ExitCode> {
         bail!("no server of the id {id} is listed; `harvest registry list` names them");
     };
     if json {
-        output::line(&serde_json::to_string_pretty(&server)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&server);
     }
     let now = net::clock::now_ms() / 1_000;
     let objects = server.objects.map(|it| indicatif::HumanCount(it).to_string());

@@ -14,6 +14,7 @@ use url::Url;
 
 use super::locked;
 use crate::proof::BYTES_MAX;
+use crate::reach::Reach;
 
 /// Time that a daemon has to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ const TURN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Asking {
     client: Client,
-    allow_private: bool,
+    reach: Reach,
     known: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
     under_way: Arc<Mutex<UnderWay>>,
@@ -74,7 +75,7 @@ impl Drop for Begun {
 }
 
 impl Asking {
-    pub(super) fn new(settings: Settings, allow_private: bool) -> Self {
+    pub(super) fn new(settings: Settings, reach: Reach) -> Self {
         let timeouts = Timeouts { total: Some(ANSWER), ..settings.timeouts };
         let settings = Settings {
             timeouts,
@@ -84,7 +85,7 @@ impl Asking {
         };
         Self {
             client: Client::new(settings),
-            allow_private,
+            reach,
             known: Arc::new(Semaphore::new(KNOWN_MAX)),
             strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
             under_way: Arc::default(),
@@ -132,9 +133,11 @@ impl Asking {
         announcement: &Announcement,
     ) -> Result<(Vec<u8>, String), String> {
         let url = well_known(&announcement.base_url)?;
+        let allow_private = self.reach.allows_private(&self.client).await;
         let request =
-            Request { keeps_redirect: true, ..Request::get(url).allow_private(self.allow_private) };
-        let response = self.client.send(request).await.map_err(|it| self.advised(&it))?;
+            Request { keeps_redirect: true, ..Request::get(url).allow_private(allow_private) };
+        let response = self.client.send(request).await;
+        let response = response.map_err(|it| advised(&it, allow_private))?;
         if response.status != http::StatusCode::OK {
             return Err(format!("its {} answers {}", describe::PATH, response.status));
         }
@@ -143,16 +146,14 @@ impl Asking {
         let bytes = response.bytes(BYTES_MAX).await.map_err(|it| it.to_string())?;
         Ok((bytes.to_vec(), signature))
     }
+}
 
-    fn advised(&self, error: &net::Error) -> String {
-        let is_private =
-            matches!(error, net::Error::Refused { .. } | net::Error::PrivateName { .. });
-        match is_private && !self.allow_private {
-            true => {
-                "its address is in a private network, which this registry does not ask".to_owned()
-            }
-            false => format!("it cannot be asked: {error}"),
-        }
+/// Returns why a server was not asked, in words.
+fn advised(error: &net::Error, allow_private: bool) -> String {
+    let is_private = matches!(error, net::Error::Refused { .. } | net::Error::PrivateName { .. });
+    match is_private && !allow_private {
+        true => "its address is in a private network, which this registry does not ask".to_owned(),
+        false => format!("it cannot be asked: {error}"),
     }
 }
 
@@ -166,6 +167,10 @@ fn well_known(base: &Url) -> Result<Url, String> {
 mod tests {
     use super::*;
 
+    fn asking() -> Asking {
+        Asking::new(Settings::default(), Reach::new(Some(true), None, ([0; 4], 0).into()))
+    }
+
     fn asked(n: usize) -> Announcement {
         let base_url = Url::parse(&format!("http://h{n}/")).unwrap();
         Announcement { id: "00000000000000aa".to_owned(), base_url }
@@ -177,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_is_asked_once_at_a_time() {
-        let asking = Asking::new(Settings::default(), true);
+        let asking = asking();
         let first = asking.permit(address(1), true, &asked(1)).await.unwrap();
         for is_known in [true, false] {
             assert!(asking.permit(address(2), is_known, &asked(1)).await.is_none(), "{is_known}");
@@ -191,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_at_a_time_are_bounded() {
-        let asking = Asking::new(Settings::default(), true);
+        let asking = asking();
         let mut of_one = Vec::new();
         for n in 0..OF_ONE_MAX {
             of_one.push(asking.permit(address(1), false, &asked(n)).await.unwrap());

@@ -62,7 +62,7 @@ pub(crate) fn settings(data: &Path, ttl: Duration) -> Config {
     let mut config = Config::new("Registry", data);
     (config.broker.daemon.listen, config.broker.daemon.admin_listen) = (HERE, HERE);
     config.announcements =
-        Announcements { every: EVERY, ttl, approval: false, allow_private: true };
+        Announcements { every: EVERY, ttl, approval: false, allow_private: None };
     config
 }
 
@@ -89,13 +89,13 @@ pub(crate) async fn broker_of(
     name: &str,
     data: &Path,
     registry: &Url,
-    source: Option<Url>,
+    source: Option<Source>,
 ) -> Running<broker::server::Handle> {
     let mut config = broker::config::Config::new(name, data);
     (config.daemon.listen, config.daemon.admin_listen) = (HERE, HERE);
     config.daemon.registry = Registries { urls: vec![registry.clone()], allow_private: None };
     config.daemon.location = Some("Boulder".to_owned());
-    config.sources.extend(source.map(|it| Source::gatherer("source", it)));
+    config.sources.extend(source);
     let server = broker::server::Server::bind(config).await.unwrap();
     let (url, admin) = (url_of(server.local_addr()), url_of(server.admin_addr()));
     let (handle, shutdown) = (server.handle(), Shutdown::new());

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use axum::Router;
 use broker::answer::{Answer, AskedState};
+use broker::route::summary::QUERY;
+use broker::source::{Kind, Source};
 use collection::feed::{FeedOptions, FeedServer};
+use collection::pull::{FeedClient, PullLimits, Puller};
 use collection::{Batch, Change, Collection, Options, Stamp};
 use net::clock;
 use net::shutdown::Shutdown;
@@ -71,6 +74,7 @@ async fn one_search_asks_those_that_have_something() {
         ("Astronomy", "00000000000000a3", ["Double stars", "Variable stars", "Planets and plants"]),
     ] {
         let source = gatherer(&dir.path().join(id), id, &titles).await;
+        let source = Source::gatherer("source", source);
         let data = dir.path().join(name);
         brokers.push(broker_of(name, &data, &registry.url, Some(source)).await);
     }
@@ -115,6 +119,59 @@ async fn one_search_asks_those_that_have_something() {
     };
     until_found(&brokers[0].url, "desert plants", rests).await;
     for broker in brokers {
+        broker.stop().await;
+    }
+    registry.stop().await;
+}
+
+/// Returns whose content summaries a daemon's feed has, each with the number of objects in it.
+async fn summaries(daemon: &Url) -> Vec<(String, u64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let now = Stamp(clock::now_ms());
+    let (collection, _) = Collection::open(folder.path(), Options::default(), now).unwrap();
+    let feed = FeedClient::new(client(), daemon.clone(), "daemon".to_owned())
+        .allow_private(true)
+        .part(Some(("q", QUERY.to_owned())));
+    Puller::new(feed, collection.clone(), PullLimits::default()).pull(None).await.unwrap();
+    let of = |change: Change| match change {
+        Change::Update(record) => {
+            let id = record.text("Gatherer-Id").unwrap().into_owned();
+            Some((id, record.number("Objects").unwrap()))
+        }
+        _ => None,
+    };
+    let mut found: Vec<_> =
+        collection.scan(0).unwrap().filter_map(|it| of(it.unwrap().change)).collect();
+    found.sort();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_registry_alone_passes_summaries_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(settings(&dir.path().join("r"), DAY)).await;
+    let (id, titles) = ("00000000000000a1", ["Granite rocks", "Basalt rocks"]);
+    let source = Source::gatherer("source", gatherer(&dir.path().join(id), id, &titles).await);
+    let lower = broker_of("Lower", &dir.path().join("l"), &registry.url, Some(source)).await;
+    let source = Source::gatherer("source", lower.url.clone());
+    let source = Source { kind: Kind::Broker, follow: true, ..source };
+    let upper = broker_of("Upper", &dir.path().join("u"), &registry.url, Some(source)).await;
+    // What one broker has of another is the objects: neither the summary, nor that in a count.
+    let of = |it: &Running<broker::server::Handle>| (it.handle.id().to_owned(), 2);
+    let mut both = vec![of(&lower), of(&upper)];
+    both.sort();
+    let end = clock::monotonic() + STEP_MAX;
+    loop {
+        let found = summaries(&registry.url).await;
+        if found == both {
+            break;
+        }
+        assert!(clock::monotonic() < end, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for broker in [lower, upper] {
+        assert_eq!(summaries(&broker.url).await, [of(&broker)]);
+        assert_eq!(broker.handle.collection().len(), 2);
         broker.stop().await;
     }
     registry.stop().await;

@@ -58,6 +58,43 @@ async fn a_broker_is_listed_found_and_gone_when_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_are_no_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(settings(&dir.path().join("r"), DAY)).await;
+    let fake = Fake::start(1).await;
+    // Announces it as a daemon does, until the registry asks back.
+    let renew = async |description: Description| {
+        fake.serve(&description);
+        let (asked, end) = (*fake.asked.lock().unwrap(), net::clock::monotonic() + STEP_MAX);
+        while *fake.asked.lock().unwrap() == asked {
+            assert!(net::clock::monotonic() < end, "it is not asked any more");
+            let (status, reply) = announce(&registry.url, &fake.announcement()).await;
+            assert_eq!((status, reply.state), (200, State::Listed));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let serial = async || {
+        let status: serde_json::Value = get_json(registry.admin.join("status").unwrap()).await;
+        status["serial"].as_u64().unwrap()
+    };
+    renew(fake.description(1)).await;
+    let (first, seen) = (serial().await, listed(&registry.url).await[0].last_seen);
+    for sequence in 2..5 {
+        // Figures change from hour to hour.
+        let mut description = fake.description(sequence);
+        description.facts.objects = sequence;
+        renew(description).await;
+    }
+    assert!(seen < listed(&registry.url).await[0].last_seen, "it was heard of");
+    assert_eq!(serial().await, first);
+    let mut news = fake.description(5);
+    news.facts.location = Some("Boulder".to_owned());
+    renew(news).await;
+    assert!(first < serial().await);
+    registry.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_silent_is_gone_and_a_restart_forgets_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let config = settings(&dir.path().join("r"), Duration::from_secs(6));

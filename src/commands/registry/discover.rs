@@ -106,8 +106,7 @@ fn found(candidate: &Candidate, probed: Result<Found, String>) -> Found {
 
 fn show(all: &[Found], json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        output::line(&serde_json::to_string_pretty(all)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return super::print_json(&all);
     }
     let (alive, dead): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.problem.is_none());
     if !alive.is_empty() {

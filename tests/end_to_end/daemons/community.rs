@@ -1,5 +1,8 @@
 //! A community: a registry, eight brokers, four gatherers, a cache and a group of two replicators, each a process.
 
+mod asking;
+mod commands;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
