@@ -1,5 +1,5 @@
 //! Test of a broker that is killed at random points and started again: no change is lost or
-//! doubled, and index and catalog agree.
+//! doubled, and index, catalog and views agree.
 //!
 //! The broker runs in a process of its own: this test program, started again with an environment
 //! variable that makes [`child`] a broker instead of a test.
@@ -8,15 +8,19 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use broker::config::Config;
 use broker::server::Server;
 use broker::source::Source;
-use collection::Version;
-use common::{Origin, Running, STEP_MAX, config, object_url};
+use collection::pull::{FeedClient, PullLimits, Puller};
+use collection::{Change, Collection, Oid, Options, Stamp, Version};
+use common::{Origin, Running, STEP_MAX, client, object_url, url_of};
 use net::clock;
 use net::shutdown::Shutdown;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -34,6 +38,9 @@ const LIFE_MS_MAX: u64 = 400;
 /// Maximum number of objects at the source.
 const OBJECTS: u64 = 200;
 
+/// Words by which objects are in views of the same name.
+const WORDS: [&str; 2] = ["apple", "pear"];
+
 const FOLDER: &str = "HARVEST_BROKER_CHILD_FOLDER";
 const FEED: &str = "HARVEST_BROKER_CHILD_FEED";
 
@@ -42,11 +49,89 @@ const FEED: &str = "HARVEST_BROKER_CHILD_FEED";
 async fn child() {
     let (Ok(folder), Ok(feed)) = (std::env::var(FOLDER), std::env::var(FEED)) else { return };
     let source = Source::gatherer("a", Url::parse(&feed).unwrap());
-    let mut config = config(Path::new(&folder), vec![Source { follow: true, ..source }]);
+    let mut config = config(Path::new(&folder), Source { follow: true, ..source });
     config.name = "Child".to_owned();
     let server = Server::bind(config).await.unwrap();
-    println!("\nready");
+    println!("\nready {}", server.local_addr());
     server.run(Shutdown::new()).await.unwrap();
+}
+
+fn config(folder: &Path, source: Source) -> Config {
+    let view = |it: &str| format!("[[view]]\nname = \"{it}\"\nquery = \"{it}\"\n");
+    let text = format!("name = \"n\"\ndata = \"d\"\n{}", WORDS.map(view).concat());
+    let views = Config::parse(&text).unwrap().views;
+    Config { views, ..common::config(folder, vec![source]) }
+}
+
+/// Consumers of the views, which keep their cursors whatever happens to the broker.
+struct Consumers {
+    collection: Collection,
+    _dir: tempfile::TempDir,
+}
+
+impl Consumers {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options::default();
+        let (collection, _) = Collection::open(dir.path(), options, Stamp(1)).unwrap();
+        Self { collection, _dir: dir }
+    }
+
+    fn puller(&self, address: SocketAddr, word: &str) -> Puller {
+        let feed = FeedClient::new(client(), url_of(address), word).allow_private(true);
+        let feed = feed.part(Some(("view", word.to_owned())));
+        Puller::new(feed, self.collection.clone(), PullLimits::default()).confirmed(true)
+    }
+
+    /// Pulls all views over and over, as far as they can be had.
+    async fn follow(&self, address: SocketAddr) {
+        loop {
+            for word in WORDS {
+                let _ = self.puller(address, word).pull(None).await;
+            }
+        }
+    }
+
+    /// Checks that each view has exactly its objects: in searches, in what they count, and in what its consumer has been
+    /// given.
+    async fn check(&self, broker: &Running, expected: &BTreeMap<u64, String>) {
+        let end = clock::monotonic() + STEP_MAX;
+        for word in WORDS {
+            // What the views have is found out after a start.
+            while let Err(error) = self.puller(broker.address, word).pull(None).await {
+                assert!(clock::monotonic() < end && error.to_string().contains("503"), "{error}");
+            }
+        }
+        for word in WORDS {
+            let has = |it: &(&u64, &String)| it.1.ends_with(word);
+            let urls = expected.iter().filter(has).map(|it| object_url(*it.0));
+            let urls: BTreeSet<String> = urls.collect();
+            let answer = broker.search(&format!("view:{word}")).await;
+            assert_eq!(answer["total"], urls.len(), "{answer}");
+            loop {
+                // Views without objects are not among them.
+                let answer = broker.search("object").await;
+                let counted = answer["facets"]["view"].as_array().unwrap();
+                let counted_of = counted.iter().find(|it| it[0] == word);
+                let count = counted_of.map_or(0, |it| it[1].as_u64().unwrap());
+                if count == urls.len() as u64 {
+                    break;
+                }
+                assert!(clock::monotonic() < end, "{word} has {}: {counted:?}", urls.len());
+            }
+            let scan = self.collection.scan(0).unwrap().map(|it| it.unwrap());
+            let live = scan.filter_map(|it| match it.change {
+                Change::Update(record) => {
+                    let serial = self.collection.serial(&Oid::of(&record).unwrap()).unwrap();
+                    let text = record.text("Partial-Text").unwrap().into_owned();
+                    (serial == Some(it.serial) && text.ends_with(word)).then_some(record.url)
+                }
+                _ => None,
+            });
+            assert_eq!(live.collect::<BTreeSet<_>>(), urls, "{word}");
+        }
+        assert_eq!(self.collection.len(), expected.len() as u64);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,19 +143,32 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
     let mut random = Random(seed);
     let origin = Origin::start(ID).await;
     let dir = tempfile::tempdir().unwrap();
-    let mut expected = BTreeMap::new();
+    let (mut expected, consumers) = (BTreeMap::new(), Consumers::new());
+    let source = || origin.source("a");
+    // The consumers have something already, which the crashes may not let them keep.
+    let version = change(&origin, &mut random, &mut expected).await;
+    let broker = Running::start(config(dir.path(), source())).await;
+    broker.caught_up("a", version).await;
+    consumers.check(&broker, &expected).await;
+    broker.stop().await;
     for crash in 0..crashes {
-        let mut child = spawn(dir.path(), &origin).await;
+        let (mut child, address) = spawn(dir.path(), &origin).await;
         let life = Duration::from_millis(random.below(LIFE_MS_MAX));
         let until = tokio::time::Instant::now() + life;
-        while tokio::time::Instant::now() < until {
-            change(&origin, &mut random, &mut expected).await;
+        let changes = async {
+            while tokio::time::Instant::now() < until {
+                change(&origin, &mut random, &mut expected).await;
+            }
+        };
+        tokio::select! {
+            () = changes => {}
+            () = consumers.follow(address) => {}
         }
         println!("crash {crash} after {life:?}, {} objects", expected.len());
         child.kill().await.unwrap();
     }
     let version = change(&origin, &mut random, &mut expected).await;
-    let broker = Running::start(config(dir.path(), vec![origin.source("a")])).await;
+    let broker = Running::start(config(dir.path(), source())).await;
     broker.caught_up("a", version).await;
     let objects = expected.len() as u64;
     assert_eq!(broker.total("object").await, objects, "the index has every object once");
@@ -80,9 +178,17 @@ async fn a_broker_that_is_killed_loses_and_doubles_nothing() {
         let answer = broker.search(&format!("number{n}")).await;
         assert_eq!(answer["total"], 1, "{n}: {answer}");
         assert_eq!(answer["hits"][0]["url"], object_url(*n));
-        let answer = broker.search(&format!("number{n} AND {word}")).await;
+        let answer = broker.search(&format!("number{n} AND \"{word}\"")).await;
         assert_eq!(answer["total"], 1, "{n} is of another version than {word}: {answer}");
     }
+    consumers.check(&broker, &expected).await;
+    broker.stop().await;
+    // An index that is made anew knows of the views what the old one knew.
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+    let version = change(&origin, &mut random, &mut expected).await;
+    let broker = Running::start(config(dir.path(), source())).await;
+    broker.caught_up("a", version).await;
+    consumers.check(&broker, &expected).await;
     broker.stop().await;
 }
 
@@ -98,13 +204,14 @@ async fn change(
         expected.retain(|n, _| !(first..=last).contains(n));
         origin.delete(first..=last).await
     } else {
-        let word = format!("word{}", random.below(1 << 40));
+        let kind = WORDS[usize::from(random.below(2) == 0)];
+        let word = format!("word{} {kind}", random.below(1 << 40));
         expected.extend((first..=last).map(|n| (n, word.clone())));
         origin.update(first..=last, &word).await
     }
 }
 
-async fn spawn(folder: &Path, origin: &Origin) -> Child {
+async fn spawn(folder: &Path, origin: &Origin) -> (Child, SocketAddr) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child", "--nocapture", "--test-threads=1"]);
     command.env(FOLDER, folder).env(FEED, origin.url().as_str());
@@ -113,14 +220,14 @@ async fn spawn(folder: &Path, origin: &Origin) -> Child {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = async {
         while let Some(line) = lines.next_line().await.unwrap() {
-            if line == "ready" {
-                return;
+            if let Some(address) = line.strip_prefix("ready ") {
+                return address.parse().unwrap();
             }
         }
         panic!("the child ended before it was ready");
     };
-    tokio::time::timeout(STEP_MAX, ready).await.unwrap();
-    child
+    let address = tokio::time::timeout(STEP_MAX, ready).await.unwrap();
+    (child, address)
 }
 
 /// Pseudo-random numbers (splitmix64).

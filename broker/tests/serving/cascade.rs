@@ -8,7 +8,7 @@ use net::clock;
 use crate::common::{Origin, Running, STEP_MAX, client, config, object_url, url_of};
 
 /// Returns the source of what a query selects at a broker.
-fn of(broker: &Running, name: &str, query: &str) -> Source {
+pub(crate) fn of(broker: &Running, name: &str, query: &str) -> Source {
     let part = (!query.is_empty()).then(|| Part::Query(query::parse(query).unwrap()));
     Source { kind: Kind::Broker, part, ..Source::gatherer(name, url_of(broker.address)) }
 }
@@ -114,7 +114,7 @@ async fn get(broker: &Running, path: &str) -> String {
 }
 
 /// Returns the views of a settings file.
-fn views(lines: &str) -> Views {
+pub(crate) fn views(lines: &str) -> Views {
     Config::parse(&format!("name = \"n\"\ndata = \"d\"\n{lines}")).unwrap().views
 }
 

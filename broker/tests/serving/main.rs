@@ -25,6 +25,7 @@ mod pages;
 mod replica;
 mod repository;
 mod rot;
+mod selecting;
 mod switch;
 mod views_page;
 mod webhooks;

@@ -11,7 +11,8 @@ use axum::routing::post;
 use broker::config::Config;
 use broker::views::webhook::{Message, OBJECTS_MAX};
 use exchange::push::signature::{HEADER, Secret, verify};
-use http::{HeaderMap, StatusCode};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderName, StatusCode};
 use net::clock;
 use net::shutdown::Shutdown;
 
@@ -19,19 +20,20 @@ use crate::common::{Origin, Running, STEP_MAX, config, object_url};
 
 const SECRET: &str = "0123456789abcdef";
 
-/// A receiver: what it answers, and what it got.
+/// A receiver: what it answers, and what it got; where it leads to, if it redirects.
 #[derive(Clone, Default)]
 struct Receiver {
     answer: Arc<AtomicU16>,
     got: Arc<Mutex<Vec<Message>>>,
     refused: Arc<Mutex<usize>>,
+    location: Arc<Mutex<String>>,
 }
 
 async fn receive(
     State(it): State<Receiver>,
     headers: HeaderMap,
     body: axum::body::Bytes,
-) -> StatusCode {
+) -> (StatusCode, [(HeaderName, String); 1]) {
     let secret = Secret::new(SECRET).unwrap();
     verify(&secret, headers[HEADER].to_str().ok(), &body).unwrap();
     let answer = StatusCode::from_u16(it.answer.load(Ordering::SeqCst)).unwrap();
@@ -40,7 +42,7 @@ async fn receive(
     } else {
         *it.refused.lock().unwrap() += 1;
     }
-    answer
+    (answer, [(LOCATION, it.location.lock().unwrap().clone())])
 }
 
 impl Receiver {
@@ -143,10 +145,7 @@ async fn a_receiver_knows_what_a_view_has() {
     let a = Running::start(settings(dir.path(), &gatherer, &url, true)).await;
     a.until("pulled", |it| it.objects == 3).await;
     // It begins with what comes from now on.
-    until("the view is known", || {
-        a.handle.webhooks().get("first").is_some_and(|it| it.to.is_some())
-    })
-    .await;
+    begun(&a).await;
     gatherer.update(4..=5, "alpha").await;
     gatherer.update([6], "beta").await;
     until("told of two", || receiver.known().0.is_superset(&urls(4..=5))).await;
@@ -180,6 +179,83 @@ async fn a_receiver_knows_what_a_view_has() {
     gatherer.update([300], "alpha").await;
     until("over", || refused < *receiver.refused.lock().unwrap()).await;
     until("over", || has_problem(&a, "no more")).await;
+    a.stop().await;
+}
+
+/// Waits until the webhook is told of what comes from now on.
+async fn begun(broker: &Running) {
+    let is_known = || broker.handle.webhooks().get("first").is_some_and(|it| it.to.is_some());
+    until("the view is known", is_known).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_receiver_leads_to_is_not_told() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    let (receiver, url) = Receiver::start().await;
+    let (other, elsewhere) = Receiver::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let a = Running::start(settings(dir.path(), &gatherer, &url, true)).await;
+    begun(&a).await;
+    *receiver.location.lock().unwrap() = elsewhere;
+    for status in [302, 307] {
+        receiver.answer.store(status, Ordering::SeqCst);
+        let refused = *receiver.refused.lock().unwrap();
+        gatherer.update([u64::from(status)], "alpha").await;
+        until("asked", || refused < *receiver.refused.lock().unwrap()).await;
+        until("the problem is shown", || has_problem(&a, "redirects")).await;
+    }
+    assert_eq!((other.known().1, *other.refused.lock().unwrap()), (0, 0));
+    // Nothing is lost by it.
+    receiver.answer.store(200, Ordering::SeqCst);
+    until("told of all", || receiver.known().0 == urls([302, 307])).await;
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_beyond_a_message_comes_in_the_next() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    let (receiver, url) = Receiver::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let a = Running::start(settings(dir.path(), &gatherer, &url, true)).await;
+    begun(&a).await;
+    gatherer.update(1..=101, "alpha").await;
+    until("told of all", || receiver.known().0 == urls(1..=101)).await;
+    let got = receiver.got.lock().unwrap().clone();
+    let parts: Vec<_> = got.iter().map(|it| (it.changed.len(), it.more)).collect();
+    assert_eq!(parts, [(OBJECTS_MAX, true), (1, false)]);
+    let version = |it: &Message| it.to.parse::<collection::Version>().unwrap();
+    assert!(version(&got[0]) < version(&got[1]));
+    a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_view_that_is_defined_anew_it_is_said_that_some_may_be_missing() {
+    let gatherer = Origin::start("00000000000000aa").await;
+    let version = gatherer.update(1..=3, "alpha").await;
+    let (receiver, url) = Receiver::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let first = settings(dir.path(), &gatherer, &url, true);
+    let a = Running::start(first.clone()).await;
+    a.caught_up("gatherer", version).await;
+    begun(&a).await;
+    gatherer.update([4], "alpha").await;
+    until("told", || receiver.known().0 == urls([4])).await;
+    assert!(!receiver.got.lock().unwrap()[0].incomplete);
+    let text = format!(
+        "name = \"n\"\ndata = \"d\"\n[[view]]\nname = \"first\"\nquery = \"beta\"\n\
+         webhook = \"{url}\"\nwebhook_secret = \"{SECRET}\"\n"
+    );
+    let views = Config::parse(&text).unwrap().views;
+    a.handle.reload(Config { views, ..first }).await.unwrap();
+    until("told that it is another one", || receiver.got.lock().unwrap().len() == 2).await;
+    let message = receiver.got.lock().unwrap()[1].clone();
+    let told = (message.incomplete, message.changed.len(), message.left.len(), message.more);
+    assert_eq!(told, (true, 0, 0, false));
+    // From then on it is told as ever.
+    gatherer.update([5], "beta").await;
+    gatherer.update([6], "alpha").await;
+    until("told", || receiver.known().0 == urls([4, 5])).await;
+    assert!(!receiver.got.lock().unwrap()[2].incomplete);
     a.stop().await;
 }
 

@@ -235,6 +235,40 @@ async fn it_is_told_once_that_an_object_has_left() {
     }
 }
 
+#[tokio::test]
+async fn it_is_told_that_an_object_has_left_that_changes_again_meanwhile() {
+    let source = Store::new();
+    source.commit(vec![update(1, "apple"), update(2, "apple")]);
+    let before = source.collection.version();
+    source.commit(vec![update(1, "pear")]);
+    let left = source.collection.version();
+    // The answer is that of this version, and the object changes while it is being made.
+    let (_reached, receiver) = watch::channel(left);
+    let (collection, again) = (source.collection.clone(), vec![update(1, "quince")]);
+    let get = move || {
+        if collection.version() == left {
+            let batch = collection::Batch { changes: again.clone(), notes: Vec::new() };
+            collection.commit(batch, now()).unwrap();
+        }
+        let mut subset = Subset { members: Arc::new([2].into()), ..Subset::default() };
+        subset.add_left(3, 3);
+        Some(subset)
+    };
+    let (among, takes): (_, Takes) = (Some(KeptSubset::new(receiver, get)), Arc::new(|_| true));
+    let selection = Selection { name: "apple".to_owned(), takes, among };
+    let feed = FeedServer::new(source.collection.clone(), FeedOptions::default());
+    let target = format!("/feed?since={}&epoch={}", before.serial, before.epoch);
+    let request = http::Request::get(target).header(VIEW, "apple").body(()).unwrap();
+    let response = feed.respond_selected(request, &selection).await;
+    assert_eq!(response.headers()["harvest-to"], left.serial.to_string());
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let mut text = String::new();
+    MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
+    let deletes: Vec<&str> = text.split("@DELETE").skip(1).collect();
+    assert_eq!(deletes.len(), 1, "{text}");
+    assert!(deletes[0].contains("http://h/1\n"), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_takes_long_keeps_no_changes_waiting() {
     let source = Store::new();

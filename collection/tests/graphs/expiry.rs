@@ -1,11 +1,12 @@
 //! Test of expiry in a loop: brokers that pull each other keep nothing alive whose gatherer is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use collection::{Batch, Change, GATHERER_ID, GATHERER_ROOT, Oid, Stamp};
 use soif::Record;
 
-use super::{Node, Random, World};
+use super::world::World;
+use super::{Node, Random};
 
 const DAY: u64 = 86_400_000;
 /// Days for which an object lives unconfirmed.
@@ -33,6 +34,7 @@ fn in_a_loop_nothing_outlives_the_last_confirmation_of_its_gatherer() {
             gatherers: 1,
             // The first broker pulls the gatherer, and all three each other.
             edges: BTreeSet::from([(1, 0), (1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]),
+            filters: BTreeMap::new(),
             now: 1,
             generation: 1,
             sent: 0,

@@ -51,6 +51,23 @@ fn source(page: &str, part: &str) -> String {
     format!("\n[[source]]\nname = \"above\"\nkind = \"broker\"\nurl = \"{page}\"\n{part}\n")
 }
 
+/// Checks that a taxonomy comes in one piece, and again after a change; removes all views.
+fn check_taxonomy(folder: &Path, a: &Broker) {
+    let taxonomy = write(folder, "taxonomy.tsv", "Fruit\t*\nFruit/Medlars\tmedlars\n");
+    let taxonomy = taxonomy.to_str().unwrap();
+    a.command(&["view", "import", taxonomy]);
+    let listed = a.command(&["view", "list"]);
+    assert!(listed.contains("fruit-medlars"), "{listed}");
+    fs::write(taxonomy, "Fruit\t*\nFruit/Medlars\tcherries\n").unwrap();
+    a.command(&["view", "import", taxonomy]);
+    let shown = a.command(&["view", "show", "fruit-medlars"]);
+    assert!(shown.contains("query  cherries"), "{shown}");
+    for name in ["fruit-medlars", "fruit", "medlars"] {
+        a.command(&["view", "remove", name]);
+    }
+    assert!(a.command(&["view", "list"]).starts_with("no views"));
+}
+
 #[test]
 fn three_brokers_in_a_row_have_what_each_asks_for() {
     let site = gatherer_site();
@@ -72,8 +89,11 @@ fn three_brokers_in_a_row_have_what_each_asks_for() {
 
     let exported = a.command(&["export", "--view", "medlars"]);
     assert!(exported.contains("late.txt") && exported.matches("@FILE").count() == 1, "{exported}");
-    let none = run_ok(["broker", "export", "--url", &a.page, "--query", "type:PDF"]);
-    assert!(!none.contains("@FILE"), "{none}");
+    for (query, count) in [("medlars AND damsons", 1), ("type:PDF", 0)] {
+        let exported = run_ok(["broker", "export", "--url", &a.page, "--query", query]);
+        assert_eq!(exported.matches("@FILE").count(), count, "{query}: {exported}");
+        assert_eq!(exported.matches("late.txt").count().min(1), count, "{query}: {exported}");
+    }
 
     let b = Broker::start(folder, "b", &source(&a.page, "view = \"medlars\""));
     let c = Broker::start(folder, "c", &source(&b.page, "query = \"damsons\""));
@@ -119,21 +139,37 @@ fn three_brokers_in_a_row_have_what_each_asks_for() {
     let (_, said) = texts(&wrong);
     assert!(!wrong.status.success() && said.contains("medlars~1"), "{said}");
     assert_eq!(fs::read_to_string(&a.file).unwrap(), before);
-    // A taxonomy comes in one piece, and again after a change.
-    let taxonomy = write(folder, "taxonomy.tsv", "Fruit\t*\nFruit/Medlars\tmedlars\n");
-    let taxonomy = taxonomy.to_str().unwrap();
-    a.command(&["view", "import", taxonomy]);
-    let listed = a.command(&["view", "list"]);
-    assert!(listed.contains("fruit-medlars"), "{listed}");
-    fs::write(taxonomy, "Fruit\t*\nFruit/Medlars\tcherries\n").unwrap();
-    a.command(&["view", "import", taxonomy]);
-    let shown = a.command(&["view", "show", "fruit-medlars"]);
-    assert!(shown.contains("query  cherries"), "{shown}");
-    for name in ["fruit-medlars", "fruit", "medlars"] {
-        a.command(&["view", "remove", name]);
-    }
-    assert!(a.command(&["view", "list"]).starts_with("no views"));
+    check_taxonomy(folder, &a);
     for mut broker in [a, b, c] {
         assert!(broker.running.stop("TERM").success());
+    }
+}
+
+#[test]
+fn mistakes_in_what_is_pulled_are_named_with_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = [
+        ("query = \"(medlars\"", "is never closed"),
+        ("query = \"medlars~1\"", "medlars~1 finds other words"),
+        ("query = \"+medlars ripe\"", "ripe only ranks"),
+        ("query = \"updated:>today\"", "expected a date such as"),
+        ("query = \"medlars\"\nview = \"fruits\"", "there is a query, too"),
+    ];
+    let mut text = broker_settings(folder.path(), &[]);
+    let mut expected = Vec::new();
+    for (number, (part, problem)) in parts.into_iter().enumerate() {
+        text += &source("http://above.example/", part).replace("above\"", &format!("a{number}\""));
+        // The mistake is in the last line.
+        expected.push((format!("broker.toml:{}:", text.lines().count()), problem));
+    }
+    let file = write(folder.path(), "broker.toml", text);
+    let output = run(["broker", "check", "-c", file.to_str().unwrap()]);
+    let (out, err) = texts(&output);
+    let all = format!("{out}{err}");
+    assert!(!output.status.success(), "{all}");
+    let lines: Vec<&str> = all.lines().filter(|it| it.contains("broker.toml:")).collect();
+    assert_eq!(lines.len(), expected.len(), "{all}");
+    for (line, (place, problem)) in lines.iter().zip(expected) {
+        assert!(line.contains(&place) && line.contains(problem), "{place} {problem}:\n{all}");
     }
 }
