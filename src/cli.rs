@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use web::foreign::harmless;
 
 use crate::settings::Rejected;
 use crate::telemetry::{self, DefaultLevel};
@@ -85,7 +86,8 @@ pub(crate) fn error_text(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    text
+    // A cause may have the words of another server.
+    harmless(&text).into_owned()
 }
 
 /// Returns the whole command line, for completions and manual pages.
@@ -187,6 +189,8 @@ mod tests {
         let inner = io::Error::other("refused");
         let error = anyhow::Error::new(inner).context("it was refused").context("nobody answers");
         assert_eq!(error_text(&error), "harvest: nobody answers: it was refused");
+        let foreign = anyhow::anyhow!("the server says \u{1b}[2J");
+        assert_eq!(error_text(&foreign), "harvest: the server says \u{fffd}[2J");
     }
 
     #[test]
