@@ -200,6 +200,35 @@ async fn an_answer_is_made_once_and_its_files_go() {
 }
 
 #[tokio::test]
+async fn of_too_many_selections_those_go_that_were_asked_for_longest_ago() {
+    let source = Store::new();
+    source.fill(0..100, "apple", 50);
+    let feed = FeedServer::new(source.collection.clone(), FeedOptions::default());
+    let files = || fs::read_dir(source.dir.path().join("selected")).map_or(0, Iterator::count);
+    let ask = async |name: String| {
+        let takes: Takes = Arc::new(|_| true);
+        let selection = Selection { name, takes, among: None };
+        let request = http::Request::get("/feed").body(()).unwrap();
+        let answer = feed.respond_selected(request, &selection).await;
+        let place = answer.headers()["location"].to_str().unwrap().to_owned();
+        let target = format!("/{}", place.trim_start_matches('/'));
+        feed.respond(http::Request::get(target).body(()).unwrap()).await.status().as_u16()
+    };
+    let count = 80;
+    for it in 0..count {
+        assert_eq!(ask(format!("selection {it}")).await, 200);
+        assert!(files() <= 64, "{} files", files());
+    }
+    // What is kept is not made again, and what has gone is.
+    let snapshots = || feed.counters().snapshots;
+    for (which, made) in [(count - 1, 0), (count - 60, 0), (0, 1), (0, 0)] {
+        let before = snapshots();
+        assert_eq!(ask(format!("selection {which}")).await, 200);
+        assert_eq!(snapshots() - before, made, "{which}");
+    }
+}
+
+#[tokio::test]
 async fn it_is_told_once_that_an_object_has_left() {
     let source = Store::new();
     source.commit(vec![update(1, "apple"), update(2, "apple")]);
