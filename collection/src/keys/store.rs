@@ -50,7 +50,7 @@ const RUNS_MAX: usize = 48;
 pub(super) const CHUNK_ENTRIES: usize = 1024;
 
 /// Maximum number of further attempts to open sled while its lock is not released yet.
-const LOCK_TRIES: u32 = 200;
+const LOCK_TRIES: u32 = 2_000;
 /// Pause between two of these attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 

@@ -1,4 +1,4 @@
-//! Who gathers a site already: asked for each site that is gathered for the first time, and never of oneself.
+//! Asking who gathers a site already: for each site that is gathered for the first time, and never of oneself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! What the commands to a registry print, and where decisions go.
+//! Commands to a registry: what they print, and where decisions go.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
