@@ -211,7 +211,7 @@ impl Admin {
         if json {
             let value: serde_json::Value =
                 serde_json::from_slice(answer).with_context(other_version)?;
-            output::line(&serde_json::to_string_pretty(&value)?)?;
+            return output::json(&value);
         } else {
             let text = render(&serde_json::from_slice(answer).with_context(other_version)?);
             output::line(&harmless(&text))?;

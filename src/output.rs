@@ -4,9 +4,12 @@
 //! reader of the output goes away, the command ends in silence.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
+use serde::Serialize;
 use url::Url;
+use web::foreign::visible;
 
 /// Writes a line to standard output. Fails if nobody reads it any more, or the disk is full.
 pub(crate) fn line(text: &str) -> io::Result<()> {
@@ -14,6 +17,24 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.write_all(b"\n")?;
     out.flush()
+}
+
+/// Writes JSON to standard output. Characters that command a terminal, or reorder text, are in its texts alone, where they
+/// are escaped.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
+    let is_hidden = |it: char| match it.is_ascii() {
+        true => it.is_control() && it != '\n',
+        false => visible(it.encode_utf8(&mut [0; 4])).contains('\u{fffd}'),
+    };
+    let mut shown = String::new();
+    for it in serde_json::to_string_pretty(value)?.chars() {
+        match is_hidden(it) {
+            true => shown.push_str(&format!("\\u{:04x}", u32::from(it))),
+            false => shown.push(it),
+        }
+    }
+    line(&shown)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes a line to standard error. A failure is ignored, as nobody is left to read it.

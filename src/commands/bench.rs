@@ -121,7 +121,7 @@ pub(crate) async fn run(command: BenchCommand) -> anyhow::Result<ExitCode> {
         output::note(&format!("{count} left out: no right object in {}", shown(&args.qrels)));
     }
     if args.json {
-        output::line(&serde_json::to_string_pretty(&report)?)?;
+        output::json(&report)?;
     } else {
         output::line(harmless(&report.text(args.each)).trim_end())?;
     }

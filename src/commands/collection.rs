@@ -322,7 +322,7 @@ fn stats(collection: &Collection, json: bool) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|it| serde_json::json!({ "name": it.source, "objects": it.objects }))
             .collect();
-        output::line(&serde_json::to_string_pretty(&serde_json::json!({
+        return output::json(&serde_json::json!({
             "epoch": stats.version.epoch.to_string(),
             "serial": stats.version.serial,
             "objects": stats.objects,
@@ -333,8 +333,7 @@ fn stats(collection: &Collection, json: bool) -> anyhow::Result<ExitCode> {
             "horizon": stats.horizon,
             "compaction_due": stats.compaction_due,
             "sources": sources,
-        }))?)?;
-        return Ok(ExitCode::SUCCESS);
+        }));
     }
     let rows = [
         ("epoch", stats.version.epoch.to_string()),

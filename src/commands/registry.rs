@@ -17,7 +17,6 @@ use registry::answer::{Listed, Overview};
 use registry::config::Config;
 use registry::divide::{Proposal, divided};
 use registry::server::Server;
-use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 use web::foreign::{harmless, visible};
@@ -227,23 +226,6 @@ async fn get(asked: &Asked, path: &str, query: &[(&str, &str)]) -> anyhow::Resul
     Ok((registry, body))
 }
 
-/// Prints JSON. Characters that command a terminal, or reorder text, are in its texts alone, where they may be escaped.
-fn print_json(value: &impl Serialize) -> anyhow::Result<ExitCode> {
-    let is_hidden = |it: char| match it.is_ascii() {
-        true => it.is_control() && it != '\n',
-        false => visible(it.encode_utf8(&mut [0; 4])).contains('\u{fffd}'),
-    };
-    let mut shown = String::new();
-    for it in serde_json::to_string_pretty(value)?.chars() {
-        match is_hidden(it) {
-            true => shown.push_str(&format!("\\u{:04x}", u32::from(it))),
-            false => shown.push(it),
-        }
-    }
-    output::line(&shown)?;
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Returns the servers that are listed, or of the administration all.
 async fn servers(asked: &Asked, query: &[(&str, &str)]) -> anyhow::Result<Vec<Listed>> {
     let Some(path) = &asked.config else { return listed(asked, query).await };
@@ -265,7 +247,7 @@ async fn list(asked: &Asked, kind: Option<&str>, json: bool) -> anyhow::Result<E
     let mut servers = servers(asked, &query).await?;
     servers.retain(|it| kind.is_none_or(|kind| it.kind == kind));
     if json {
-        return print_json(&servers);
+        return output::json(&servers);
     }
     let mut table = output::table(["name", "kind", "state", "last seen", "address", "id"]);
     let now = net::clock::now_ms() / 1_000;
@@ -283,7 +265,7 @@ async fn find(asked: &Asked, query: &str, json: bool) -> anyhow::Result<ExitCode
     let (registry, answer) = get(asked, "api/search", &more).await?;
     let other = || format!("what is at {registry} is no registry of this version");
     if json {
-        return print_json(&serde_json::from_slice::<Value>(&answer).with_context(other)?);
+        return output::json(&serde_json::from_slice::<Value>(&answer).with_context(other)?);
     }
     let answer: Answer = serde_json::from_slice(&answer).with_context(other)?;
     let mut table = output::table(["name", "kind", "address", "id"]);
@@ -334,7 +316,7 @@ async fn divide(
                 "already": it.already,
             })
         };
-        return print_json(&rows.map(of).collect::<Vec<_>>());
+        return output::json(&rows.map(of).collect::<Vec<_>>());
     }
     let mut table = output::table(["site", "gatherer", "address", ""]);
     for (it, gatherer) in rows {
@@ -352,7 +334,7 @@ async fn show(asked: &Asked, id: &str, json: bool) -> anyhow::Result<ExitCode> {
         bail!("no server of the id {id} is listed; `harvest registry list` names them");
     };
     if json {
-        return print_json(&server);
+        return output::json(&server);
     }
     let now = net::clock::now_ms() / 1_000;
     let objects = server.objects.map(|it| indicatif::HumanCount(it).to_string());

@@ -416,7 +416,7 @@ fn topology(
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if json {
-        output::line(&serde_json::to_string_pretty(group)?)?;
+        output::json(group)?;
     } else if svg.is_none() {
         let mut lines = Vec::new();
         for (links, role) in [(&group.topology, ""), (&group.measured, "not used")] {

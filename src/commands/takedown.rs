@@ -230,12 +230,10 @@ fn print<T: serde::Serialize>(
     json: bool,
     render: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<ExitCode> {
-    let text = if json {
-        serde_json::to_string_pretty(answer)?
-    } else {
-        harmless(&render(answer)).into_owned()
-    };
-    output::line(&text)?;
+    if json {
+        return output::json(answer);
+    }
+    output::line(&harmless(&render(answer)))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -279,7 +279,6 @@ impl Web {
     /// Returns the settings of the frontier.
     pub(crate) fn frontier(&self) -> Settings {
         let lists_all = self.protocol().lists_all();
-        let is_fast = self.delay.is_zero() && !lists_all;
         Settings {
             // Lists come before what they list, one after the other, so that nothing is asked for of which they tell
             // enough.
@@ -290,7 +289,7 @@ impl Web {
             delay_ms: u64::try_from(self.delay.as_millis()).unwrap_or(u64::MAX),
             // Without a delay, the root's own site is asked as fast as it answers.
             delay_factor: if self.delay.is_zero() { 0 } else { Settings::default().delay_factor },
-            host_requests_max: if is_fast { HOST_REQUESTS } else { 1 },
+            host_requests_max: if self.delay.is_zero() { HOST_REQUESTS } else { 1 },
             schemes: self.schemes.clone(),
             traps: self.traps(),
             ..Settings::default()

@@ -117,7 +117,7 @@ pub(super) async fn run(args: Route) -> anyhow::Result<ExitCode> {
     ensure!(!routed.is_empty(), "no query of {} has a right object", shown(&args.queries));
     figures.close(&routed, &compared);
     if args.json {
-        output::line(&serde_json::to_string_pretty(&figures)?)?;
+        output::json(&figures)?;
     } else {
         output::line(harmless(&figures.text()).trim_end())?;
     }

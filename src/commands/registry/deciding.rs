@@ -7,11 +7,12 @@ use anyhow::{Context as _, bail};
 use daemon::auth::AdminToken;
 use http::{HeaderValue, StatusCode, header};
 use net::client::Request;
+use net::host::HostPort;
 use registry::answer::{Approved, Overview};
-use url::{Host, Url};
+use url::{Position, Url};
 use web::foreign::harmless;
 
-use super::{address_of, admin_of, print_json};
+use super::{address_of, admin_of};
 use crate::{admin, output};
 
 /// List a server that waits for approval, or that has another key now.
@@ -110,12 +111,8 @@ async fn answer(request: Request) -> Result<(StatusCode, Vec<u8>), net::Error> {
 /// Checks that a registry's administration is at an address, before the token goes there, and that nobody reads it on its
 /// way.
 async fn ensure_administration(at: &Url) -> anyhow::Result<()> {
-    let is_here = match at.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    };
+    let authority = &at[Position::BeforeHost..Position::AfterPort];
+    let is_here = HostPort::parse(authority).is_some_and(|it| it.is_loopback());
     let advice = "decisions go to the registry's administration, which its own machine alone reaches unless its \
                   admin_listen says otherwise: name its settings there with -c FILE, or open a tunnel (ssh -L \
                   9502:127.0.0.1:9502 HOST) and name --registry http://127.0.0.1:9502/";
@@ -142,7 +139,7 @@ pub(super) async fn approve(asked: Approve) -> anyhow::Result<ExitCode> {
     if json {
         let decided =
             serde_json::json!({ "id": id, "decision": "approved", "key": key, "url": url });
-        return print_json(&decided);
+        return output::json(&decided);
     }
     let text =
         format!("{id} is approved at {url} with the key {key}: listed as soon as it answers");
@@ -154,7 +151,7 @@ pub(super) async fn revoke(asked: Revoke) -> anyhow::Result<ExitCode> {
     let Revoke { administration, id, json } = asked;
     administration.post("servers/revoke", &[("id", Some(&*id))]).await?;
     if json {
-        return print_json(&serde_json::json!({ "id": id, "decision": "revoked" }));
+        return output::json(&serde_json::json!({ "id": id, "decision": "revoked" }));
     }
     output::line(&format!("{id} is revoked: its announcements are refused from now on"))?;
     Ok(ExitCode::SUCCESS)

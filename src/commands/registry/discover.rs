@@ -106,7 +106,7 @@ fn found(candidate: &Candidate, probed: Result<Found, String>) -> Found {
 
 fn show(all: &[Found], json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        return super::print_json(&all);
+        return output::json(&all);
     }
     let (alive, dead): (Vec<_>, Vec<_>) = all.iter().partition(|it| it.problem.is_none());
     if !alive.is_empty() {

@@ -3,6 +3,7 @@
 mod asking;
 mod commands;
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,30 @@ pub(super) fn run_daemon(kind: &str, settings: &Path) -> Running {
     let mut running = Running::start(harvest([kind, "run", "-c", text(settings)]));
     running.line_with(if kind == "cache" { "use http://" } else { " runs" });
     running
+}
+
+/// Serves an answer for each path, and another status and answer for all other paths, as long as the test runs. Returns
+/// the address.
+fn answering(answers: Vec<(&'static str, String)>, otherwise: (u16, String)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut line = String::new();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let _gone = reader.read_line(&mut line);
+            while reader.read_line(&mut String::new()).is_ok_and(|it| 2 < it) {}
+            let path = line.split([' ', '?']).nth(1).unwrap_or_default();
+            let found = answers.iter().find(|it| it.0 == path);
+            let (status, body) = found.map_or((otherwise.0, &otherwise.1), |it| (200, &it.1));
+            let length = body.len();
+            let _gone = write!(
+                stream,
+                "HTTP/1.1 {status} X\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    url
 }
 
 /// Founds a group of two replicators, whose feeds are open to others.

@@ -193,9 +193,9 @@ impl<'a> Making<'a> {
     /// has replaced it counts alone that the object left by it: that other one does not tell of it. The other one may be
     /// of after this answer, so that the subset does not know of it and has this one as the last.
     fn lets_go(&self, serial: u64, is_last: bool) -> bool {
-        match (&self.subset, is_last) {
-            (subset, true) => subset.is_none() || self.has(serial) || self.has_lost(serial),
-            (subset, false) => subset.is_some() && self.has_lost(serial),
+        match &self.subset {
+            None => is_last,
+            Some(_) => is_last && self.has(serial) || self.has_lost(serial),
         }
     }
 

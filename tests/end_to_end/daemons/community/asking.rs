@@ -1,43 +1,18 @@
 //! Asking who gathers a site already: for each site that is gathered for the first time, and never of oneself.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
-
 use serde_json::Value;
 
-use super::{json, start, text, until};
+use super::{answering, json, start, text, until};
 use crate::harness::{ask, run, run_ok, texts, write};
-
-/// Serves two sites, each a page, as long as the test runs; returns the addresses of both.
-fn sites() -> [String; 2] {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut line = String::new();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let _gone = reader.read_line(&mut line);
-            while reader.read_line(&mut String::new()).is_ok_and(|it| 2 < it) {}
-            let (status, body) = match line.split(' ').nth(1).unwrap_or_default() {
-                "/ferns/" | "/mosses/" => ("200 OK", "<title>Leaves</title>"),
-                _ => ("404 Not Found", ""),
-            };
-            let length = body.len();
-            let _gone = write!(
-                stream,
-                "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            );
-        }
-    });
-    ["ferns", "mosses"].map(|it| format!("http://{at}/{it}/"))
-}
 
 #[test]
 fn each_site_is_asked_about_before_it_is_gathered_for_the_first_time() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let registry = start(folder, "registry", "registry", "[announcements]\nevery = \"1 s\"\n");
-    let [ferns, mosses] = sites();
+    let page = |path| (path, "<title>Leaves</title>".to_owned());
+    let site = answering(vec![page("/ferns/"), page("/mosses/")], (404, String::new()));
+    let [ferns, mosses] = ["ferns", "mosses"].map(|it| format!("{site}{it}/"));
     write(folder, "tree/a.txt", "a");
     let tree = folder.join("tree");
     let gathering = |prefix: &str| {

@@ -1,41 +1,15 @@
 //! Commands to a registry: what they print, and where decisions go.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker::answer::{Answer, Hit};
 use registry::answer::Listed;
 use serde_json::Value;
 
-use super::{json, start, text, until};
+use super::{answering, json, start, text, until};
 use crate::daemons::free_port;
 use crate::harness::{run, run_ok, texts, write};
-
-/// Serves an answer for each path, as long as the test runs; of others it says 500 and the same `problem`. Returns the
-/// address.
-fn answering(answers: Vec<(&'static str, String)>, problem: String) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut line = String::new();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let _gone = reader.read_line(&mut line);
-            while reader.read_line(&mut String::new()).is_ok_and(|it| 2 < it) {}
-            let path = line.split([' ', '?']).nth(1).unwrap_or_default();
-            let found = answers.iter().find(|it| it.0 == path);
-            let (status, body) = found.map_or((500, &problem), |it| (200, &it.1));
-            let length = body.len();
-            let _gone = write!(
-                stream,
-                "HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-            );
-        }
-    });
-    url
-}
 
 /// A text that clears the screen, rings the bell, writes over its line and turns what follows round.
 const EVIL: &str = "\u{1b}[2J\u{9b}31m\u{7}over\r\u{202e}evil";
@@ -62,9 +36,9 @@ fn what_servers_say_commands_no_terminal() {
         ),
         ("/api/search", serde_json::to_string(&found).unwrap()),
     ];
-    let lying = answering(answers, evil());
-    let failing = answering(Vec::new(), evil());
-    let no_json = answering(vec![("/api/servers", evil()), ("/api/search", evil())], evil());
+    let lying = answering(answers, (500, evil()));
+    let failing = answering(Vec::new(), (500, evil()));
+    let no_json = answering(vec![("/api/servers", evil()), ("/api/search", evil())], (500, evil()));
     for command in
         [&["list"][..], &["find", "x"], &["show", &id], &["divide", "http://moss.example/"]]
     {
@@ -137,7 +111,7 @@ fn sites_go_to_the_nearest_gatherer() {
         at("dead", "g.maps.lib.ox.ac.uk", &[]),
     ];
     let answers = vec![("/api/servers", serde_json::to_string(&gatherers).unwrap())];
-    let registry = answering(answers, String::new());
+    let registry = answering(answers, (500, String::new()));
     let expected = [
         ("https://maps.lib.ox.ac.uk/", "faculty", false),
         ("https://www.lib.ox.ac.uk/", "faculty", false),
