@@ -346,6 +346,11 @@ impl FeedServer {
         if to.epoch != have.epoch || to.serial < have.serial {
             return Ok(None);
         }
+        // Before a hole nobody may tell of an object that left and changed again behind it.
+        let among = selection.among.as_ref().and_then(KeptSubset::now);
+        if !made.missing.is_empty() && among.is_some_and(|it| !it.left_before.is_empty()) {
+            return Ok(None);
+        }
         let tail = Bytes::from(member::end_mark(to));
         let length = made.bytes() + tail.len() as u64;
         let mut response = self.delta(have, &made.view, length);

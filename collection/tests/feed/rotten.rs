@@ -4,13 +4,15 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use collection::feed::FeedOptions;
+use collection::feed::{FeedOptions, FeedServer, Selection};
 use collection::member::{Decoder, MEMBER_BYTES_MAX, Member};
-use collection::{Batch, Collection, Error, Healing, Note, Options};
+use collection::{Batch, Collection, Error, Healing, KeptSubset, Note, Options, Subset};
 use http::StatusCode;
 use net::client::Request;
 use net::host;
+use tokio::sync::watch;
 
 use crate::support::{
     GATHERER, Random, Server, Store, base, client, get, now, oid, pull, puller, update,
@@ -185,6 +187,39 @@ fn flip_first(store: &Store, local: bool) {
     flip(path, member.offset + member.length - 20, 3);
     store.collection.scrub(u64::MAX).unwrap();
     assert_eq!(store.collection.health().damaged.len(), 1);
+}
+
+#[tokio::test]
+async fn before_a_hole_it_is_not_passed_over_that_an_object_left() {
+    let source = Store::with(small());
+    source.commit(vec![update(1, "apple"), update(2, "apple")]);
+    let before = source.collection.version();
+    source.commit(vec![update(1, "pear")]);
+    source.fill(10..200, "pear", 30);
+    source.commit(vec![update(1, "quince")]);
+    let now = source.collection.version();
+    // The last change is behind the hole; that by which it left may be compacted away.
+    let all = segments(&source);
+    let mut members =
+        all.iter().flat_map(|(path, members)| members.iter().map(move |it| (path, it)));
+    let (path, member) = members.find(|it| 3 < it.1.header.base).unwrap();
+    flip(path, member.offset + member.length - 20, 3);
+    source.collection.scrub(u64::MAX).unwrap();
+    assert_eq!(source.collection.health().damaged.len(), 1);
+    let feed = FeedServer::new(source.collection.clone(), FeedOptions::default());
+    let (_reached, receiver) = watch::channel(now);
+    for by in [3, now.serial] {
+        let mut subset = Subset { members: Arc::new([2].into()), ..Subset::default() };
+        subset.add_left(now.serial, by);
+        let among = Some(KeptSubset::new(receiver.clone(), move || Some(subset.clone())));
+        let selection = Selection { name: "apple".to_owned(), takes: Arc::new(|_| true), among };
+        let target = format!("/feed?since={}&epoch={}", before.serial, before.epoch);
+        let request = http::Request::get(target).header("harvest-view", "apple").body(()).unwrap();
+        let status = feed.respond_selected(request, &selection).await.status();
+        // Who needs it gets all anew, and the others what comes before the hole.
+        let expected = if by == 3 { StatusCode::SEE_OTHER } else { StatusCode::OK };
+        assert_eq!(status, expected);
+    }
 }
 
 #[tokio::test]
